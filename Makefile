@@ -1,0 +1,147 @@
+# ark - build, try, test.  `make help` lists the targets.
+#
+#	make SAN=address,undefined check	everything under the sanitizers
+#	make WERROR= 				a compiler newer than ours warns
+#	make DESTDIR=/tmp/x PREFIX=/usr install
+PREFIX = /usr/local
+DESTDIR =
+BINDIR = $(PREFIX)/bin
+LIBEXECDIR = $(PREFIX)/libexec/ark
+DATADIR = $(PREFIX)/share/ark
+MANDIR = $(PREFIX)/share/man
+COMPLETIONDIR = $(PREFIX)/share/bash-completion/completions
+
+CC = gcc
+MUSL_CC = musl-gcc
+WERROR = -Werror
+WARN = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
+	-Wmissing-prototypes -Wold-style-definition -Wformat=2 -Wundef -Wvla \
+	-Wpointer-arith -Wwrite-strings -Wimplicit-fallthrough \
+	-Wnull-dereference -Wswitch-enum $(WERROR)
+CFLAGS = -O2 -g
+HARDEN = -fstack-protector-strong -fstack-clash-protection -fcf-protection \
+	-fPIE -D_FORTIFY_SOURCE=2
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) -fno-common $(CFLAGS)
+ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
+LIBS = -ljansson -lmd -luuid -lcap-ng
+
+ifdef SAN
+HARDEN = -fPIE -fsanitize=$(SAN) -fno-omit-frame-pointer \
+	-fno-sanitize-recover=undefined
+B = build/san
+else
+B = build
+endif
+
+# A command is one file with main(); all others are library.
+COMMANDS = ark-cp ark-disk ark-exec ark-gc ark-ps ark-run ark-vm
+SCRIPTS = ark ark-doctor ark-image
+LIB = $(filter-out $(COMMANDS:%=$B/%.o),$(patsubst src/%.c,$B/%.o,$(wildcard src/*.c)))
+GUEST = $(wildcard guest/*.c) src/frame.c $(wildcard src/tree*.c)
+UNIT = $(patsubst tests/unit/%.c,$B/unit/%,$(wildcard tests/unit/test-*.c))
+FUZZ = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/fuzz-*.c))
+MAN = $(wildcard man/*.[0-9])
+
+.PHONY: all help install demo check check-slow lint fuzz bench clean format
+all: $(COMMANDS:%=bin/%) build/init
+
+help:
+	@echo 'make            build into bin/ and build/'
+	@echo 'make demo       build an image, run code in a sandbox, explain'
+	@echo 'make check      the tests (root; ends with the summary of prove)'
+	@echo 'make check-slow the long tests, with the Debian image'
+	@echo 'make bench      measure, beside bare QEMU'
+	@echo 'make lint       compilers, clang-tidy, cppcheck, shellcheck, mandoc'
+	@echo 'make fuzz       a minute of every fuzz target (FUZZ_SECONDS=60)'
+	@echo 'make install    into $$(DESTDIR)$$(PREFIX)'
+
+# ---- build ------------------------------------------------------------------
+
+$B/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(HARDEN) -MMD -MP -c -o $@ $<
+
+bin/%: $B/%.o $B/libark.a
+	$(CC) $(HARDEN) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+$B/libark.a: $(LIB)
+	rm -f $@
+	ar rcs $@ $^
+
+# /init of every guest: static, small, with the kernel's headers behind musl's.
+build/init: $(GUEST) $(wildcard guest/*.h) src/proto.h src/tree.h
+	@mkdir -p $(@D)
+	$(MUSL_CC) $(ALL_CFLAGS) -Os -static -ffunction-sections \
+		-fdata-sections -Wl,--gc-sections -s -Isrc -Iguest \
+		-idirafter /usr/include \
+		-idirafter /usr/include/$(shell uname -m)-linux-gnu \
+		-o $@ $(GUEST)
+
+-include $(wildcard $B/*.d)
+
+# ---- install ----------------------------------------------------------------
+
+# The commands that only other commands run are in libexec; `ark` finds them
+# beside itself in the tree and there once installed.
+install: all
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) \
+		$(DESTDIR)$(DATADIR) $(DESTDIR)$(COMPLETIONDIR)
+	install -m 755 bin/ark $(DESTDIR)$(BINDIR)/
+	install -m 755 $(COMMANDS:%=bin/%) \
+		$(filter-out bin/ark,$(SCRIPTS:%=bin/%)) \
+		guest/mkinitrd guest/extract-vmlinux guest/pick-modules \
+		build/init $(DESTDIR)$(LIBEXECDIR)/
+	install -m 644 share/commands share/ark.conf $(DESTDIR)$(DATADIR)/
+	install -m 644 share/bash-completion/ark $(DESTDIR)$(COMPLETIONDIR)/
+	for page in $(MAN); do \
+		install -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/} || exit 1; \
+	done
+
+# ---- try, test, measure -----------------------------------------------------
+
+demo:
+	share/demo
+
+check:
+	tests/run check
+
+check-slow:
+	tests/run slow
+
+bench:
+	tests/bench/run
+
+unit: $(UNIT)
+$B/unit/%: tests/unit/%.c tests/unit/tap.h $B/libark.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(HARDEN) $(ALL_LDFLAGS) -Isrc -Iguest -o $@ $< \
+		$B/libark.a $(LIBS)
+
+build/bench/%: tests/bench/%.c $B/libark.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(HARDEN) $(ALL_LDFLAGS) -Isrc -o $@ $< \
+		$B/libark.a $(LIBS)
+
+lint:
+	tests/lint
+
+FUZZ_SECONDS = 60
+fuzz: $(FUZZ)
+	for target in $(FUZZ); do \
+		mkdir -p build/corpus/$${target##*/} && \
+		$$target -max_total_time=$(FUZZ_SECONDS) -print_final_stats=0 \
+			build/corpus/$${target##*/} tests/fuzz/corpus/$${target##*/} \
+			|| exit 1; \
+	done
+
+fuzzers: $(FUZZ)
+build/fuzz/%: tests/fuzz/%.c $(filter-out $(COMMANDS:%=src/%.c),$(wildcard src/*.c)) guest/request.c
+	@mkdir -p $(@D)
+	clang -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize-recover=undefined -Isrc -Iguest -o $@ $^ $(LIBS)
+
+format:
+	clang-format -i src/*.[ch] guest/*.[ch] tests/unit/*.[ch] tests/fuzz/*.c
+
+clean:
+	rm -rf build $(COMMANDS:%=bin/%)

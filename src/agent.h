@@ -1,0 +1,34 @@
+/*
+ * agent.h - the host's side of ark-proto(7): find the agent of a sandbox and
+ * ask it.
+ */
+#ifndef ARK_AGENT_H
+#define ARK_AGENT_H
+
+#include "proto.h"
+#include "state.h"
+
+/* Connect to the agent of a running VM, by moving this process into the
+ * sandbox's network namespace (that of its VMM) first: the agent listens on
+ * nothing else.  The socket, or -1 and errno (ETIMEDOUT after `ms`).  The
+ * process stays in that namespace. */
+int agent_connect(const struct proc *vmm, unsigned ms);
+
+/* As agent_connect(), for commands: a sandbox that does not run, is paused or
+ * is not ready is told and -EX_ARK.  Starts a new keeper when the old one has
+ * died.  Sends HELLO with the generation that the slot records. */
+int agent_open(struct sandbox *s, enum op op);
+
+/* The generation that the slot records: 0, or -1 and errno. */
+int agent_generation(const struct sandbox *s,
+		     unsigned char generation[GENERATION_LEN]);
+
+/* Send HELLO. */
+int agent_hello(int fd, enum op op, const unsigned char *generation);
+
+/* Wait for the last frame of a request that has no output of its own: the
+ * exit code of FRAME_EXIT, or FRAME_ERROR's code, negative, with its text told
+ * (or put in `why` when that is not NULL). */
+int agent_finish(int fd, char *why, size_t size);
+
+#endif

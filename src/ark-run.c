@@ -1,0 +1,388 @@
+/*
+ * ark-run - create a sandbox, start it, run a command in it.  ark-run(1) is
+ * the manual.
+ *
+ * It is what `ark create`, `ark start`, `ark exec` and, with --rm, `ark rm -f`
+ * do one after the other, in one process until the last step, because every
+ * process more is a few milliseconds more.
+ *
+ * With --rm a child does all of that and this process waits: whatever ends the
+ * child, a signal included, the sandbox is removed afterwards.
+ */
+#include "life.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+static const char usage[] =
+	"ark-run [OPTION...] [IMAGE] [-- COMMAND [ARG...]]";
+
+static const char help[] =
+	"Usage: ark-run [OPTION...] [IMAGE] [-- COMMAND [ARG...]]\n"
+	"\n"
+	"Create a sandbox, start it and run a command in it.  Without a "
+	"command:\n"
+	"start it and print its name.\n"
+	"\n"
+	"  -c, --cpus N        vCPUs\n"
+	"  -d, --detach        do not wait for the command; print the sandbox' "
+	"name\n"
+	"      --disk SIZE     size of the writable disk\n"
+	"  -e, --env K=V       environment of the command; K alone takes ours\n"
+	"  -i, --interactive   accepted; stdin is always attached\n"
+	"  -m, --memory SIZE   memory of the guest\n"
+	"      --name NAME     name of the sandbox, else one is made up\n"
+	"  -n, --no-stdin      /dev/null as stdin of the command\n"
+	"      --rm            remove the sandbox when the command, or its VM "
+	"with -d, ends\n"
+	"      --status-fd N   write one JSON line about the end to this "
+	"descriptor\n"
+	"  -t, --tty           with a terminal; -T, --no-tty: never\n"
+	"      --timeout TIME  end the command after this time (exit 124)\n"
+	"  -u, --user USER     user of the command\n"
+	"  -w, --workdir DIR   directory of the command\n"
+	"  -h, --help          show this and exit\n"
+	"      --version       show the version and exit\n"
+	"\n"
+	"The exit code is that of the command; 125 when ark failed, 126 and "
+	"127 when\n"
+	"the command could not be run, 128+n when signal n ended it.\n";
+
+struct run {
+	struct sandbox_spec spec;
+	char name[NAME_MAX_LEN + 1];
+	bool detach, rm;
+	/* argv of ark-exec; its name, then the options that are passed on */
+	const char **exec;
+	int words;
+	char **command; /* NULL without one */
+};
+
+static void pass_on(struct run *run, const char *option, const char *value)
+{
+	run->exec[run->words++] = option;
+	if (value)
+		run->exec[run->words++] = value;
+}
+
+/* ---- the work ----------------------------------------------------------- */
+
+static int open_dev_null(void)
+{
+	AUTO_CLOSE int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	return null < 0 || dup2(null, STDOUT_FILENO) < 0 ? -1 : 0;
+}
+
+/* Become `ark-exec ... NAME -- COMMAND`. */
+NORETURN static void exec_command(struct run *run)
+{
+	const char *program = sibling("ark-exec");
+
+	pass_on(run, "--", NULL);
+	pass_on(run, run->name, "--");
+	for (char **word = run->command; *word; word++)
+		pass_on(run, *word, NULL);
+	run->exec[run->words] = NULL;
+	execv(program, (char *const *)(uintptr_t)run->exec);
+	fail_errno(EX_OSERR, "cannot run '%s'", program);
+	_exit(EX_ARK);
+}
+
+/* Start the command detached, quietly: what is printed is the name. */
+static int exec_detached(struct run *run)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		pass_on(run, "-d", NULL);
+		if (open_dev_null() < 0)
+			_exit(EX_ARK);
+		exec_command(run);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			pid = -1;
+	if (pid < 0)
+		return fail_errno(EX_ARK, "cannot run ark-exec");
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EX_ARK;
+}
+
+static int start(struct run *run)
+{
+	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
+	int r = sandbox_create(run->name, &run->spec);
+
+	if (r == 0)
+		r = sandbox_open(&s, run->name);
+	if (r == 0)
+		r = vm_start(&s);
+	return r;
+}
+
+static int work(struct run *run)
+{
+	int r = start(run);
+
+	if (r < 0)
+		return r;
+	if (run->command && !run->detach)
+		exec_command(run);
+	if (run->command)
+		r = exec_detached(run);
+	puts(run->name);
+	return r;
+}
+
+/* ---- --rm --------------------------------------------------------------- */
+
+static volatile pid_t worker;
+
+/* A terminal sends its signals to the worker as well; one that somebody sent
+ * to us alone is passed on. */
+static void pass_signal(int signal, siginfo_t *info, void *context)
+{
+	(void)context;
+	if (worker > 0 && info->si_code != SI_KERNEL)
+		kill(worker, signal);
+}
+
+static void catch_signals(void)
+{
+	static const int signals[] = {SIGINT,  SIGTERM, SIGHUP,
+				      SIGQUIT, SIGUSR1, SIGUSR2};
+	struct sigaction action = {.sa_sigaction = pass_signal,
+				   .sa_flags = SA_SIGINFO | SA_RESTART};
+
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+		sigaction(signals[i], &action, NULL);
+}
+
+static int remove_sandbox(const char *name)
+{
+	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
+	int r;
+
+	if (!sandbox_exists(name))
+		return 0;
+	r = sandbox_open(&s, name);
+	return r < 0 ? r : vm_remove(&s, true);
+}
+
+static int work_and_remove(struct run *run)
+{
+	int status = 0, r;
+
+	/* Not ours to remove when it exists already. */
+	if (sandbox_exists(run->name))
+		return fail(EX_CANTCREAT, "sandbox '%s' exists", run->name);
+	worker = fork();
+	if (worker == 0)
+		exit(finish(work(run)));
+	if (worker < 0)
+		return fail_errno(EX_OSERR, "cannot fork");
+	catch_signals();
+	while (waitpid(worker, &status, 0) < 0 && errno == EINTR)
+		;
+	r = remove_sandbox(run->name);
+	if (WIFSIGNALED(status))
+		return 128 + WTERMSIG(status);
+	return WEXITSTATUS(status) ? WEXITSTATUS(status) : r;
+}
+
+/* ---- options ------------------------------------------------------------ */
+
+enum {
+	OPT_DISK = 256,
+	OPT_NAME,
+	OPT_RM,
+	OPT_STATUS_FD,
+	OPT_TIMEOUT,
+	OPT_VERSION,
+	OPT_PRIVILEGED,
+	OPT_RESTART
+};
+
+static const struct option long_options[] = {
+	{"cpus",	 required_argument, NULL, 'c'		},
+	{"detach",      no_argument,	     NULL, 'd'		 },
+	{"disk",	 required_argument, NULL, OPT_DISK	},
+	{"env",	      required_argument, NULL, 'e'	      },
+	{"interactive", no_argument,	     NULL, 'i'		 },
+	{"memory",      required_argument, NULL, 'm'	      },
+	{"name",	 required_argument, NULL, OPT_NAME	},
+	{"no-stdin",    no_argument,	     NULL, 'n'		 },
+	{"no-tty",      no_argument,	     NULL, 'T'		 },
+	{"privileged",  no_argument,	     NULL, OPT_PRIVILEGED},
+	{"restart",     required_argument, NULL, OPT_RESTART    },
+	{"rm",	       no_argument,       NULL, OPT_RM	      },
+	{"status-fd",   required_argument, NULL, OPT_STATUS_FD  },
+	{"timeout",     required_argument, NULL, OPT_TIMEOUT    },
+	{"tty",	      no_argument,	     NULL, 't'		 },
+	{"user",	 required_argument, NULL, 'u'		},
+	{"volume",      required_argument, NULL, 'v'	      },
+	{"workdir",     required_argument, NULL, 'w'	      },
+	{"help",	 no_argument,	     NULL, 'h'		 },
+	{"version",     no_argument,	     NULL, OPT_VERSION   },
+	{NULL,	       0,		  NULL, 0	      },
+};
+
+static uint64_t size_option(const char *option)
+{
+	const char *why;
+	uint64_t bytes;
+
+	if (!parse_size(optarg, &bytes, &why))
+		die(EX_USAGE, "bad %s '%s': %s", option, optarg, why);
+	if (bytes == 0)
+		die(EX_USAGE, "bad %s '%s': zero", option, optarg);
+	return bytes;
+}
+
+/* What fingers know from elsewhere and ark does another way. */
+NORETURN static void not_here(int option)
+{
+	if (option == 'v')
+		die(EX_USAGE, "no host directory is shared with a sandbox: "
+			      "use ark cp, or --disk for room");
+	if (option == OPT_PRIVILEGED)
+		die(EX_USAGE, "no --privileged: root in a sandbox is root of "
+			      "its own kernel");
+	die(EX_USAGE, "no --restart: let the program that starts sandboxes "
+		      "use ark wait");
+}
+
+/* Options of ark-exec are passed on; it checks them again, but a mistake must
+ * be told before a VM is booted for it. */
+static void exec_option(struct run *run, int option)
+{
+	const char *why;
+	uint64_t ms;
+	long long fd;
+
+	switch (option) {
+	case 'e':
+		pass_on(run, "-e", optarg);
+		break;
+	case 'i':
+		break;
+	case 'n':
+		pass_on(run, "-n", NULL);
+		break;
+	case 't':
+		pass_on(run, "-t", NULL);
+		break;
+	case 'T':
+		pass_on(run, "-T", NULL);
+		break;
+	case 'u':
+		pass_on(run, "-u", optarg);
+		break;
+	case 'w':
+		pass_on(run, "-w", optarg);
+		break;
+	case OPT_STATUS_FD:
+		if (!parse_num(optarg, 0, 65535, &fd, &why) ||
+		    fcntl((int)fd, F_GETFD) < 0)
+			die(EX_USAGE, "bad --status-fd '%s': not open",
+			    optarg);
+		pass_on(run, "--status-fd", optarg);
+		break;
+	case OPT_TIMEOUT:
+		if (!parse_duration(optarg, &ms, &why))
+			die(EX_USAGE, "bad --timeout '%s': %s", optarg, why);
+		pass_on(run, "--timeout", optarg);
+		break;
+	default:
+		die_usage(usage);
+	}
+}
+
+static void set_option(struct run *run, int option)
+{
+	const char *why;
+	long long number;
+
+	switch (option) {
+	case 'c':
+		if (!parse_num(optarg, 1, 255, &number, &why))
+			die(EX_USAGE, "bad --cpus '%s': %s", optarg, why);
+		run->spec.cpus = (unsigned)number;
+		break;
+	case 'd':
+		run->detach = true;
+		break;
+	case 'm':
+		run->spec.memory = size_option("--memory");
+		break;
+	case OPT_DISK:
+		run->spec.disk_size = size_option("--disk");
+		break;
+	case OPT_NAME:
+		if (check_name("sandbox", optarg) < 0)
+			exit(EX_USAGE);
+		snprintf(run->name, sizeof(run->name), "%s", optarg);
+		break;
+	case OPT_RM:
+		run->rm = true;
+		break;
+	case 'v':
+	case OPT_PRIVILEGED:
+	case OPT_RESTART:
+		not_here(option);
+	case OPT_VERSION:
+		printf("ark-run %s\n", ARK_VERSION);
+		exit(finish(0));
+	case 'h':
+		fputs(help, stdout);
+		exit(finish(0));
+	default:
+		exec_option(run, option);
+	}
+}
+
+static void parse(struct run *run, int argc, char **argv)
+{
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+c:de:him:ntTu:v:w:",
+				     long_options, NULL)) != -1) {
+		if (option == '?')
+			die(EX_USAGE, "bad option '%s' (try --help)",
+			    argv[optind - 1]);
+		set_option(run, option);
+	}
+	/* Behind "--" is the command, else the first word is the image. */
+	if (optind < argc && strcmp(argv[optind - 1], "--") != 0) {
+		run->spec.image = argv[optind++];
+		if (check_name("image", run->spec.image) < 0)
+			exit(EX_USAGE);
+		if (optind < argc && strcmp(argv[optind], "--") == 0)
+			optind++;
+	}
+	if (optind < argc)
+		run->command = argv + optind;
+}
+
+int main(int argc, char **argv)
+{
+	struct run run = {.words = 0};
+
+	progname = "ark-run";
+	run.exec = calloc((size_t)argc * 2 + 8, sizeof(char *));
+	if (!run.exec)
+		die(EX_OSERR, "no memory");
+	pass_on(&run, "ark-exec", NULL);
+	parse(&run, argc, argv);
+	if (!run.name[0])
+		generate_name(run.name, sizeof(run.name));
+	run.spec.rm = run.rm && (run.detach || !run.command);
+	if (run.rm && run.command && !run.detach)
+		return finish(work_and_remove(&run));
+	return finish(work(&run));
+}

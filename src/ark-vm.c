@@ -1,0 +1,309 @@
+/*
+ * ark-vm - the virtual machines of sandboxes: create, start, stop ...
+ * ark-vm(1) is the manual; life.h does the work, keeper.h what stays behind.
+ */
+#include "info.h"
+#include "keeper.h"
+#include "life.h"
+
+#include <getopt.h>
+
+static const char usage[] = "ark-vm create|start|stop|kill|pause|resume|wait|"
+			    "logs|inspect|rm [OPTION...] [NAME...]";
+
+static const char help[] =
+	"Usage: ark-vm create [--image IMAGE] [-m SIZE] [--cpus N] "
+	"[--disk SIZE] [--rm] [NAME]\n"
+	"       ark-vm start|kill|pause|resume|wait|inspect NAME...\n"
+	"       ark-vm stop [-t SECONDS] NAME...\n"
+	"       ark-vm logs [-f] NAME\n"
+	"       ark-vm rm [-f] NAME...\n"
+	"\n"
+	"Create, start and end the virtual machines of sandboxes.\n"
+	"\n"
+	"  -c, --cpus N        vCPUs (create)\n"
+	"      --disk SIZE     size of the writable disk (create)\n"
+	"  -f, --force         remove a running one; nothing there is fine "
+	"(rm)\n"
+	"  -f, --follow        go on until the VM ends (logs)\n"
+	"      --image IMAGE   what it is made from (create)\n"
+	"  -m, --memory SIZE   memory of the guest (create)\n"
+	"      --rm            remove it when its VM ends (create)\n"
+	"  -t, --time SECONDS  how long the guest may take to power off; 0 "
+	"kills (stop)\n"
+	"  -h, --help          show this and exit\n"
+	"      --version       show the version and exit\n";
+
+struct options {
+	struct sandbox_spec spec;
+	bool force_or_follow;
+	uint64_t stop_ms;
+};
+
+/* ---- verbs over one sandbox --------------------------------------------- */
+
+static int start(struct sandbox *s, const struct options *o)
+{
+	(void)o;
+	return vm_start(s);
+}
+
+static int stop(struct sandbox *s, const struct options *o)
+{
+	return vm_stop(s, o->stop_ms);
+}
+
+static int kill_it(struct sandbox *s, const struct options *o)
+{
+	(void)o;
+	return vm_kill(s);
+}
+
+static int pause_it(struct sandbox *s, const struct options *o)
+{
+	(void)o;
+	return vm_pause(s);
+}
+
+static int resume(struct sandbox *s, const struct options *o)
+{
+	(void)o;
+	return vm_resume(s);
+}
+
+static int wait_for(struct sandbox *s, const struct options *o)
+{
+	int r = vm_wait(s);
+
+	(void)o;
+	if (r == 0)
+		printf("%s%s%s\n", state_word(s), s->reason[0] ? ": " : "",
+		       s->reason);
+	return r;
+}
+
+static int logs(struct sandbox *s, const struct options *o)
+{
+	return vm_logs(s, o->force_or_follow);
+}
+
+static int inspect(struct sandbox *s, const struct options *o)
+{
+	json_t *object = info_json(s);
+
+	(void)o;
+	if (!object || json_dumpf(object, stdout, JSON_COMPACT) < 0)
+		return fail(EX_OSERR, "cannot print '%s'", s->name);
+	json_decref(object);
+	putchar('\n');
+	return 0;
+}
+
+static int remove_it(struct sandbox *s, const struct options *o)
+{
+	return vm_remove(s, o->force_or_follow);
+}
+
+/* A command that finds a VM without a keeper runs this; users need not. */
+static int adopt(struct sandbox *s, const struct options *o)
+{
+	int r;
+	const struct vmm *driver = vmm_choose(&r);
+
+	(void)o;
+	return r < 0 ? r : keeper_adopt(s, driver);
+}
+
+static const struct verb {
+	const char *name;
+	int (*run)(struct sandbox *s, const struct options *o);
+	const char *options; /* short options that it takes */
+	bool one;	     /* exactly one name */
+} verbs[] = {
+	{"start",   start,	   "",	 false},
+	{"stop",    stop,      "t", false},
+	{"kill",    kill_it,   "",	 false},
+	{"pause",   pause_it,  "",	 false},
+	{"resume",  resume,    "",	 false},
+	{"wait",    wait_for,  "",	 false},
+	{"logs",    logs,      "f", true },
+	{"inspect", inspect,   "",	 false},
+	{"rm",      remove_it, "f", false},
+	{"adopt",   adopt,     "",	 true },
+};
+
+/* ---- options ------------------------------------------------------------ */
+
+enum { OPT_IMAGE = 256, OPT_DISK, OPT_RM, OPT_VERSION };
+
+static const struct option long_options[] = {
+	{"cpus",    required_argument, NULL, 'c'	},
+	{"disk",    required_argument, NULL, OPT_DISK	},
+	{"force",   no_argument,	 NULL, 'f'	},
+	{"follow",  no_argument,	 NULL, 'f'	},
+	{"image",   required_argument, NULL, OPT_IMAGE	},
+	{"memory",  required_argument, NULL, 'm'	},
+	{"rm",      no_argument,	 NULL, OPT_RM	},
+	{"time",    required_argument, NULL, 't'	},
+	{"help",    no_argument,	 NULL, 'h'	},
+	{"version", no_argument,	 NULL, OPT_VERSION},
+	{NULL,      0,		 NULL, 0	},
+};
+
+static void size_option(const char *option, const char *text, uint64_t *out)
+{
+	const char *why;
+
+	if (!parse_size(text, out, &why))
+		die(EX_USAGE, "bad %s '%s': %s", option, text, why);
+	if (*out == 0)
+		die(EX_USAGE, "bad %s '%s': zero", option, text);
+}
+
+static void set_option(struct options *o, int option)
+{
+	const char *why;
+	long long number;
+
+	switch (option) {
+	case 'c':
+		if (!parse_num(optarg, 1, 255, &number, &why))
+			die(EX_USAGE, "bad --cpus '%s': %s", optarg, why);
+		o->spec.cpus = (unsigned)number;
+		break;
+	case 'f':
+		o->force_or_follow = true;
+		break;
+	case 'm':
+		size_option("--memory", optarg, &o->spec.memory);
+		break;
+	case 't':
+		if (!parse_duration(optarg, &o->stop_ms, &why))
+			die(EX_USAGE, "bad --time '%s': %s", optarg, why);
+		break;
+	case OPT_DISK:
+		size_option("--disk", optarg, &o->spec.disk_size);
+		break;
+	case OPT_IMAGE:
+		o->spec.image = optarg;
+		break;
+	case OPT_RM:
+		o->spec.rm = true;
+		break;
+	case OPT_VERSION:
+		printf("ark-vm %s\n", ARK_VERSION);
+		exit(finish(0));
+	case 'h':
+		fputs(help, stdout);
+		exit(finish(0));
+	default:
+		die_usage(usage);
+	}
+}
+
+/* Is the option one of this verb's?  `create` has all the long ones. */
+static bool takes(const struct verb *verb, int option)
+{
+	if (option == 'h' || option == OPT_VERSION || option == '?')
+		return true;
+	if (!verb)
+		return option != 'f' && option != 't';
+	return option < 256 && strchr(verb->options, option);
+}
+
+static void parse_options(const struct verb *verb, int argc, char **argv,
+			  struct options *o)
+{
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "c:fhm:t:", long_options,
+				     NULL)) != -1) {
+		if (option == '?')
+			die(EX_USAGE, "bad option '%s' (try --help)",
+			    argv[optind - 1]);
+		if (!takes(verb, option))
+			die(EX_USAGE, "%s does not take '%s' (try --help)",
+			    verb ? verb->name : "create", argv[optind - 1]);
+		set_option(o, option);
+	}
+}
+
+/* ---- main --------------------------------------------------------------- */
+
+static int create(int argc, char **argv, const struct options *o)
+{
+	char name[NAME_MAX_LEN + 1];
+	int r = 0;
+
+	if (argc > 1)
+		die(EX_USAGE, "create takes one name");
+	if (argc == 1) {
+		r = sandbox_create(argv[0], &o->spec);
+		if (r == 0)
+			puts(argv[0]);
+		return r;
+	}
+	generate_name(name, sizeof(name));
+	r = sandbox_create(name, &o->spec);
+	if (r == 0)
+		puts(name);
+	return r;
+}
+
+static int run_one(const struct verb *verb, const char *name,
+		   const struct options *o)
+{
+	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
+	int r;
+
+	if (verb->run == remove_it && o->force_or_follow &&
+	    !sandbox_exists(name))
+		return check_name("sandbox", name);
+	r = sandbox_open(&s, name);
+	return r < 0 ? r : verb->run(&s, o);
+}
+
+/* Many names: go on after a failure, end with the first one's code. */
+static int run_all(const struct verb *verb, int argc, char **argv,
+		   const struct options *o)
+{
+	int result = 0;
+
+	if (argc == 0)
+		die(EX_USAGE, "%s: no sandbox named (try --help)", verb->name);
+	if (verb->one && argc > 1)
+		die(EX_USAGE, "%s takes one sandbox", verb->name);
+	for (int i = 0; i < argc; i++) {
+		int r = run_one(verb, argv[i], o);
+
+		if (result == 0)
+			result = r;
+	}
+	return result;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {.stop_ms = 10000};
+	const struct verb *verb = NULL;
+
+	progname = "ark-vm";
+	if (argc < 2)
+		die_usage(usage);
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (strcmp(argv[1], verbs[i].name) == 0)
+			verb = &verbs[i];
+	if (argv[1][0] != '-' && !verb && strcmp(argv[1], "create") != 0)
+		die(EX_USAGE, "no such command '%s' (try --help)", argv[1]);
+	if (argv[1][0] == '-') {
+		parse_options(NULL, argc, argv, &o);
+		die_usage(usage);
+	}
+	argc--;
+	argv++;
+	parse_options(verb, argc, argv, &o);
+	if (verb)
+		return finish(run_all(verb, argc - optind, argv + optind, &o));
+	return finish(create(argc - optind, argv + optind, &o));
+}

@@ -1,0 +1,283 @@
+/*
+ * execs.c - what is or was run in a sandbox: ls, logs, attach, kill, wait.
+ *
+ * The list comes from the agent, that is from a guest: every field is parsed
+ * before it is shown, and a line that is none ends the list with an error.
+ */
+#include "execs.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <strings.h>
+
+struct options {
+	bool quiet, json;
+	int signal;
+};
+
+struct word {
+	const char *name;
+	const char *usage;
+	const char *short_options;
+	bool id; /* NAME ID, else NAME */
+	int (*run)(const struct options *o, struct sandbox *s, const char *id);
+};
+
+/* ---- asking -------------------------------------------------------------- */
+
+/* Ask about one exec (or none) and show the answer. */
+static int ask(struct sandbox *s, enum op op, const char *id,
+	       struct session *session)
+{
+	AUTO_CLOSE int sock = agent_open(s, op);
+	AUTO_CLOSE int pidfd = -1;
+	struct request r = {0};
+
+	if (sock < 0)
+		return sock;
+	pidfd = proc_pidfd(&s->vmm);
+	if ((id && request_add_text(&r, FRAME_ID, id) < 0) ||
+	    request_send(&r, sock) < 0)
+		return fail_errno(EX_ARK, "cannot ask the agent of '%s'",
+				  s->name);
+	session->sock = sock;
+	session->pidfd = pidfd;
+	session->in = -1;
+	session->out = STDOUT_FILENO;
+	session->err = STDERR_FILENO;
+	return exec_run(s, session, false);
+}
+
+static int show(const struct options *o, struct sandbox *s, const char *id,
+		enum op op)
+{
+	struct session session = {.sock = -1};
+
+	(void)o;
+	return ask(s, op, id, &session);
+}
+
+static int do_logs(const struct options *o, struct sandbox *s, const char *id)
+{
+	return show(o, s, id, OP_LOGS);
+}
+
+static int do_attach(const struct options *o, struct sandbox *s, const char *id)
+{
+	return show(o, s, id, OP_ATTACH);
+}
+
+static int do_wait(const struct options *o, struct sandbox *s, const char *id)
+{
+	return show(o, s, id, OP_WAIT);
+}
+
+static int do_kill(const struct options *o, struct sandbox *s, const char *id)
+{
+	AUTO_CLOSE int sock = agent_open(s, OP_KILL);
+	struct request r = {0};
+
+	if (sock < 0)
+		return sock;
+	if (request_add_text(&r, FRAME_ID, id) < 0 ||
+	    request_add_u32(&r, FRAME_SIGNAL, (uint32_t)o->signal) < 0 ||
+	    request_send(&r, sock) < 0)
+		return fail_errno(EX_ARK, "cannot ask the agent of '%s'",
+				  s->name);
+	return agent_finish(sock, NULL, 0);
+}
+
+/* ---- ls ------------------------------------------------------------------ */
+
+struct item {
+	long long id, result, age, detached;
+	bool running;
+	const char *command;
+};
+
+struct list {
+	const struct options *o;
+	int bad;
+};
+
+/* Cut the first tab-separated field off. */
+static const char *field(char **text)
+{
+	char *start = *text, *tab = strchr(start, '\t');
+
+	if (!tab)
+		return "";
+	*tab = '\0';
+	*text = tab + 1;
+	return start;
+}
+
+static bool parse_item(char *text, struct item *i)
+{
+	const char *why, *state;
+	bool good = parse_num(field(&text), 1, UINT32_MAX, &i->id, &why);
+
+	state = field(&text);
+	i->running = strcmp(state, "running") == 0;
+	good = good && (i->running || strcmp(state, "exited") == 0) &&
+	       parse_num(field(&text), 0, 255, &i->result, &why) &&
+	       parse_num(field(&text), 0, INT64_MAX, &i->age, &why) &&
+	       parse_num(field(&text), 0, 1, &i->detached, &why);
+	i->command = text;
+	return good;
+}
+
+static void print_json(const struct item *i)
+{
+	printf("{\"id\":%lld,\"state\":\"%s\",\"exit\":", i->id,
+	       i->running ? "running" : "exited");
+	if (i->running)
+		fputs("null", stdout);
+	else
+		printf("%lld", i->result);
+	printf(",\"age\":%lld,\"detached\":%s,\"command\":", i->age,
+	       i->detached ? "true" : "false");
+	json_text(stdout, i->command);
+	puts("}");
+}
+
+static void print_row(const struct item *i)
+{
+	char age[24], state[16] = "running", command[1200];
+
+	if (!i->running)
+		snprintf(state, sizeof(state), "exited(%lld)", i->result);
+	format_age(age, sizeof(age), (uint64_t)i->age);
+	printable(command, sizeof(command), i->command);
+	printf("%5lld  %-11s  %5s  %-8s  %s\n", i->id, state, age,
+	       i->detached ? "yes" : "no", command);
+}
+
+static void print_item(void *data, const char *line)
+{
+	struct list *list = data;
+	AUTO_FREE char *text = strdup(line);
+	struct item i;
+
+	if (!text || !parse_item(text, &i)) {
+		list->bad++;
+		return;
+	}
+	if (list->o->json)
+		print_json(&i);
+	else if (list->o->quiet)
+		printf("%lld\n", i.id);
+	else
+		print_row(&i);
+}
+
+static int do_ls(const struct options *o, struct sandbox *s, const char *id)
+{
+	struct list list = {.o = o};
+	struct session session = {
+		.sock = -1,
+		.item = print_item,
+		.item_data = &list,
+	};
+	int r;
+
+	(void)id;
+	if (!o->quiet && !o->json)
+		printf("%5s  %-11s  %5s  %-8s  %s\n", "ID", "STATE", "AGE",
+		       "DETACHED", "COMMAND");
+	r = ask(s, OP_LIST, NULL, &session);
+	if (r == 0 && list.bad > 0)
+		return fail(EX_ARK, "the agent of sandbox '%s' sent a bad list",
+			    s->name);
+	return r;
+}
+
+/* ---- words and options --------------------------------------------------- */
+
+static const struct word words[] = {
+	{"ls",     "ark-exec ls [-q] [--json] NAME",	 "+q",  false, do_ls	   },
+	{"logs",	 "ark-exec logs NAME ID",		  "+",   true,  do_logs  },
+	{"attach", "ark-exec attach NAME ID",	      "+",   true,	 do_attach},
+	{"kill",	 "ark-exec kill [-s SIGNAL] NAME ID", "+s:", true,  do_kill  },
+	{"wait",	 "ark-exec wait NAME ID",		  "+",   true,  do_wait  },
+};
+
+static const struct word *find_word(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (strcmp(words[i].name, name) == 0)
+			return &words[i];
+	return NULL;
+}
+
+bool execs_word(const char *word)
+{
+	return find_word(word) != NULL;
+}
+
+/* TERM, SIGTERM, term or 15. */
+static int parse_signal(const char *text)
+{
+	const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
+	const char *why;
+	long long number;
+
+	if (parse_num(text, 1, 64, &number, &why))
+		return (int)number;
+	for (int i = 1; i < 32; i++)
+		if (sigabbrev_np(i) && strcasecmp(sigabbrev_np(i), name) == 0)
+			return i;
+	die(EX_USAGE, "no signal '%s'", text);
+}
+
+static void parse_options(const struct word *w, struct options *o, int argc,
+			  char **argv)
+{
+	static const struct option known[] = {
+		{"quiet",	  no_argument, NULL, 'q'},
+		{"json",	 no_argument, NULL, 'j'},
+		{"signal",		   required_argument, NULL, 's'},
+		{"help",no_argument, NULL, 'h'},
+		{0	  },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, w->short_options, known, NULL)) !=
+	       -1) {
+		if (c == 'h') {
+			printf("usage: %s\n", w->usage);
+			exit(finish(0));
+		}
+		if ((c == 'q' || c == 'j') && w->run == do_ls) {
+			o->quiet |= c == 'q';
+			o->json |= c == 'j';
+		} else if (c == 's' && w->run == do_kill) {
+			o->signal = parse_signal(optarg);
+		} else {
+			die_usage(w->usage);
+		}
+	}
+}
+
+int execs_main(int argc, char **argv)
+{
+	const struct word *w = find_word(argv[0]);
+	struct options o = {.signal = 9};
+	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
+	const char *id = NULL, *why;
+	long long number;
+	int r;
+
+	parse_options(w, &o, argc, argv);
+	if (argc - optind != (w->id ? 2 : 1))
+		die_usage(w->usage);
+	if (w->id) {
+		id = argv[optind + 1];
+		if (!parse_num(id, 1, UINT32_MAX, &number, &why))
+			return fail(EX_USAGE, "bad id '%s': %s", id, why);
+	}
+	r = sandbox_open(&s, argv[optind]);
+	if (r < 0)
+		return r;
+	return w->run(&o, &s, id);
+}

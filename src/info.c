@@ -1,0 +1,90 @@
+/*
+ * info.c - gather what is known of a sandbox from its files and /proc.
+ */
+#include "info.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+void info_isolation(const struct sandbox *s, char *out, size_t size)
+{
+	char accel[16];
+
+	if (s->run < 0 || !s->vmm.pid ||
+	    read_value(s->run, "accel", accel, sizeof(accel)) < 0)
+		snprintf(out, size, "-");
+	else if (strcmp(accel, "kvm") == 0)
+		snprintf(out, size, "kvm");
+	else
+		snprintf(out, size, "none (%s)", accel);
+}
+
+static void add_text(json_t *object, const char *key, int dir,
+		     const char *name)
+{
+	char text[256], clean[300];
+
+	if (dir < 0 || read_value(dir, name, text, sizeof(text)) < 0)
+		return;
+	printable(clean, sizeof(clean), text);
+	json_object_set_new(object, key, json_string(clean));
+}
+
+static void add_number(json_t *object, const char *key, int dir,
+		       const char *name)
+{
+	long long number;
+
+	if (read_number(dir, name, 0, INT64_MAX, &number) == 0)
+		json_object_set_new(object, key, json_integer(number));
+}
+
+static void add_run(json_t *object, const struct sandbox *s)
+{
+	char isolation[32];
+
+	if (!s->slot)
+		return;
+	json_object_set_new(object, "slot", json_integer(s->slot));
+	if (s->vmm.pid)
+		json_object_set_new(object, "vmm_pid",
+				    json_integer(s->vmm.pid));
+	json_object_set_new(object, "keeper", json_boolean(s->keeper_alive));
+	add_text(object, "generation", s->run, "generation");
+	add_text(object, "accel", s->run, "accel");
+	add_text(object, "vmm", s->run, "vmm-version");
+	info_isolation(s, isolation, sizeof(isolation));
+	json_object_set_new(object, "isolation", json_string(isolation));
+}
+
+json_t *info_json(const struct sandbox *s)
+{
+	json_t *object = json_object();
+	struct stat st;
+
+	if (!object)
+		return NULL;
+	json_object_set_new(object, "name", json_string(s->name));
+	json_object_set_new(object, "state", json_string(state_word(s)));
+	json_object_set_new(object, "ready",
+			    json_boolean(s->state == VM_RUNNING &&
+					 !s->starting));
+	json_object_set_new(object, "reason",
+			    s->reason[0] ? json_string(s->reason)
+					 : json_null());
+	add_text(object, "id", s->dir, "id");
+	add_text(object, "image", s->dir, "image");
+	add_number(object, "cpus", s->dir, "cpus");
+	add_number(object, "memory", s->dir, "memory");
+	add_number(object, "disk", s->dir, "disk-size");
+	add_number(object, "created", s->dir, "created");
+	if (fstatat(s->dir, "disk", &st, AT_SYMLINK_NOFOLLOW) == 0)
+		json_object_set_new(object, "disk_used",
+				    json_integer((json_int_t)st.st_blocks *
+						 512));
+	json_object_set_new(object, "rm",
+			    json_boolean(faccessat(s->dir, "rm", F_OK, 0) ==
+					 0));
+	add_run(object, s);
+	return object;
+}

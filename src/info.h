@@ -1,0 +1,18 @@
+/*
+ * info.h - all that is known of a sandbox, for people and for programs.
+ */
+#ifndef ARK_INFO_H
+#define ARK_INFO_H
+
+#include "state.h"
+
+#include <jansson.h>
+
+/* The object that `ark ps --json` and `ark inspect` print (ark-state(5)); a
+ * new reference, or NULL when there is no memory. */
+json_t *info_json(const struct sandbox *s);
+
+/* "kvm", "none (tcg)", or "-" when it does not run. */
+void info_isolation(const struct sandbox *s, char *out, size_t size);
+
+#endif

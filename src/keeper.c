@@ -1,0 +1,200 @@
+/*
+ * keeper.c - become the keeper of a VM, at its start or after the death of
+ * another.
+ *
+ * What kill -9 of the keeper leaves is a VMM that goes on: its pid is in the
+ * slot, its console fills a FIFO, its end is seen in /proc.  The next command
+ * starts another keeper over it by pidfd.  What kill -9 of the VMM leaves is
+ * a keeper that records it.  What kill -9 of both leaves is a slot whose lock
+ * nobody holds, which every command and gc can tell from a live one.
+ */
+#include "keeper-loop.h"
+#include "keeper.h"
+#include "slot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+/* Nothing of the caller's is kept: not its terminal, not its pipes (whoever
+ * reads them would wait for us), not the lock on the sandbox' directory. */
+static int detach(struct sandbox *s, int held, int result)
+{
+	const int keep[] = {s->run, held, result};
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int vm = open_dir(s->dir, ".");
+
+	if (null < 0 || vm < 0 || setsid() < 0)
+		return -1;
+	s->dir = vm;
+	for (int fd = 0; fd < 3; fd++)
+		if (dup2(null, fd) < 0)
+			return -1;
+	for (int fd = 3; fd < (int)sysconf(_SC_OPEN_MAX) && fd < 4096; fd++) {
+		bool kept = fd == vm;
+
+		for (size_t i = 0; i < ARRAY_LEN(keep); i++)
+			kept |= fd == keep[i];
+		if (!kept)
+			close(fd);
+	}
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	umask(077);
+	return chdir("/");
+}
+
+static int record_keeper(const struct sandbox *s)
+{
+	struct proc self;
+
+	if (proc_of(getpid(), &self) < 0)
+		return -1;
+	return proc_write(s->run, "keeper", &self);
+}
+
+static struct keeper new_keeper(struct sandbox *s, const struct vmm *driver)
+{
+	struct keeper k = {
+		.s = s,
+		.driver = driver,
+		.launch = {.console = -1, .errors = -1},
+		.log = {.fd = -1},
+		.pidfd = -1,
+		.events = -1,
+		.result = -1,
+		.report = -1,
+		.next_hello = now_ms() + HELLO_EVERY_MS,
+		.give_up = now_ms() + READY_LIMIT_MS,
+	};
+
+	new_uuid(k.generation);
+	return k;
+}
+
+NORETURN static void starting_keeper(struct sandbox *s,
+				     const struct vmm *driver,
+				     enum accel accel, uid_t uid, int held,
+				     int result)
+{
+	struct keeper k = new_keeper(s, driver);
+	char why[512];
+
+	k.launch.driver = driver;
+	k.launch.accel = accel;
+	k.launch.uid = uid;
+	k.result = result;
+	k.ours = true;
+	if (detach(s, held, result) < 0 || record_keeper(s) < 0) {
+		tell_starter(&k, "cannot start its keeper");
+		_exit(EX_OSERR);
+	}
+	console_open(&k.log, s->dir);
+	if (launch_vmm(s, &k.launch, why, sizeof(why)) < 0) {
+		write_value(s->run, "exit", "dead: %s", why);
+		tell_starter(&k, why);
+		_exit(EX_OSERR);
+	}
+	proc_read(s->run, "vmm", &s->vmm);
+	keeper_watch(&k);
+	_exit(0);
+}
+
+NORETURN static void adopting_keeper(struct sandbox *s,
+				     const struct vmm *driver, int held,
+				     int result)
+{
+	struct keeper k = new_keeper(s, driver);
+
+	if (detach(s, held, result) < 0 || record_keeper(s) < 0)
+		_exit(EX_OSERR);
+	k.ready = faccessat(s->run, "generation", F_OK, 0) == 0;
+	k.next_hello = 0;
+	console_open(&k.log, s->dir);
+	k.launch.console = open_console(s->run);
+	close(result);
+	keeper_watch(&k);
+	_exit(0);
+}
+
+/* Run `become` in a process that is nobody's child.  The read end of its
+ * result pipe, or -1 and errno. */
+static int fork_keeper(pid_t *pid, int *result)
+{
+	int ends[2];
+	pid_t middle;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -1;
+	middle = fork();
+	if (middle == 0) {
+		*pid = fork();
+		if (*pid != 0)
+			_exit(*pid < 0);
+		close(ends[0]);
+		*result = ends[1];
+		return 0;
+	}
+	close(ends[1]);
+	*pid = middle;
+	if (middle < 0 || waitpid(middle, NULL, 0) < 0) {
+		close(ends[0]);
+		return -1;
+	}
+	return ends[0];
+}
+
+int keeper_start(struct sandbox *s, const struct vmm *driver,
+		 enum accel accel, uid_t uid, int held)
+{
+	char text[600] = "";
+	pid_t pid = 0;
+	int result = -1;
+	AUTO_CLOSE int lock = held;
+	AUTO_CLOSE int answer = fork_keeper(&pid, &result);
+
+	if (pid == 0)
+		starting_keeper(s, driver, accel, uid, steal_fd(&lock),
+				result);
+	if (answer < 0)
+		return fail_errno(EX_OSERR, "cannot start a keeper for '%s'",
+				  s->name);
+	if (read_full(answer, text, sizeof(text) - 1) < 0 || !*text)
+		snprintf(text, sizeof(text), "its keeper was killed");
+	if (strcmp(text, "ready") == 0)
+		return 0;
+	return fail(EX_UNAVAILABLE, "cannot start sandbox '%s': %s", s->name,
+		    text);
+}
+
+int keeper_adopt(struct sandbox *s, const struct vmm *driver)
+{
+	char byte;
+	pid_t pid = 0;
+	int result = -1;
+	AUTO_CLOSE int held = -1;
+	AUTO_CLOSE int answer = -1;
+
+	if (!s->slot || s->keeper_alive || !proc_alive(&s->vmm))
+		return 0;
+	held = slot_hold(s);
+	if (held < 0)
+		return errno == EWOULDBLOCK
+			       ? 0
+			       : fail_errno(EX_OSERR,
+					    "cannot hold the slot of '%s'",
+					    s->name);
+	answer = fork_keeper(&pid, &result);
+	if (pid == 0)
+		adopting_keeper(s, driver, steal_fd(&held), result);
+	if (answer < 0)
+		return fail_errno(EX_OSERR, "cannot start a keeper for '%s'",
+				  s->name);
+	/* End of file: it has recorded itself and reads the console. */
+	(void)!read_full(answer, &byte, 1);
+	return 0;
+}

@@ -1,0 +1,27 @@
+/*
+ * launch.h - start the VMM process of a sandbox, jailed.
+ */
+#ifndef ARK_LAUNCH_H
+#define ARK_LAUNCH_H
+
+#include "vmm.h"
+
+struct launch {
+	const struct vmm *driver;
+	enum accel accel;
+	uid_t uid;
+	pid_t pid;	/* set: a child of this process */
+	int errors;	/* set: what the VMM prints on stderr */
+	int console;	/* set: read end of the console FIFO, non-blocking */
+};
+
+/* Start the VMM of a sandbox that holds its slot: opens all it needs from the
+ * two directories, records it as SLOT/vmm, lets it go.  0, or -1 with one line
+ * for people in `why`.  Descriptors are owned by the caller. */
+int launch_vmm(const struct sandbox *s, struct launch *l, char *why,
+	       size_t size);
+
+/* Open the console FIFO of a slot for reading (a keeper's second start). */
+int open_console(int run);
+
+#endif

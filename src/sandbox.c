@@ -1,0 +1,180 @@
+/*
+ * sandbox.c - make and remove sandboxes.
+ *
+ * 1. Everything is put together under ".NAME.PID", locked, and renamed when it
+ *    is complete: no reader ever sees half a sandbox, and what kill -9 leaves
+ *    has a name that no sandbox can have and a lock that nobody holds.
+ * 2. kernel, initrd and base are hard links to the image's files: the image may
+ *    be removed or rebuilt, and this sandbox still starts as it did.
+ * 3. Removal renames first, so that the name is free and the sandbox gone even
+ *    when removing the files takes long or is interrupted.
+ */
+#include "disk.h"
+#include "image.h"
+#include "state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#define MEMORY_MIN (64ULL << 20)
+#define MEMORY_MAX (1ULL << 40)
+#define DISK_MIN (16ULL << 20)
+#define DISK_MAX (64ULL << 40)
+#define CPUS_MAX 255
+
+/* Names that are words of `ark exec` cannot be told from sandboxes there. */
+static bool reserved(const char *name)
+{
+	static const char *const words[] = {"ls", "logs", "attach", "kill",
+					    "wait"};
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (strcmp(name, words[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Fill in the defaults and check the limits. */
+static int complete_spec(struct sandbox_spec *spec, struct conf *conf)
+{
+	int r = conf_load(conf);
+
+	if (r < 0)
+		return r;
+	if (!spec->image)
+		spec->image = conf->image;
+	if (!spec->memory)
+		spec->memory = conf->memory;
+	if (!spec->disk_size)
+		spec->disk_size = conf->disk_size;
+	if (!spec->cpus)
+		spec->cpus = conf->cpus;
+	if (spec->memory < MEMORY_MIN || spec->memory > MEMORY_MAX)
+		return fail(EX_USAGE, "memory must be between 64M and 1T");
+	if (spec->disk_size < DISK_MIN || spec->disk_size > DISK_MAX)
+		return fail(EX_USAGE, "disk must be between 16M and 64T");
+	if (spec->cpus > CPUS_MAX)
+		return fail(EX_USAGE, "at most %d vCPUs", CPUS_MAX);
+	/* Pages and sectors: what a VMM and a disk can be made of. */
+	spec->memory &= ~((2ULL << 20) - 1);
+	spec->disk_size &= ~4095ULL;
+	return 0;
+}
+
+static int write_spec(int dir, const struct sandbox_spec *spec)
+{
+	char id[37];
+
+	new_uuid(id);
+	if (write_value(dir, "id", "%s", id) < 0 ||
+	    write_value(dir, "image", "%s", spec->image) < 0 ||
+	    write_value(dir, "memory", "%llu",
+			(unsigned long long)spec->memory) < 0 ||
+	    write_value(dir, "disk-size", "%llu",
+			(unsigned long long)spec->disk_size) < 0 ||
+	    write_value(dir, "cpus", "%u", spec->cpus) < 0 ||
+	    write_value(dir, "created", "%lld", (long long)time(NULL)) < 0)
+		return -1;
+	return spec->rm ? write_value(dir, "rm", "1") : 0;
+}
+
+static int fill(int dir, const char *name, const struct sandbox_spec *spec)
+{
+	static const char *const linked[] = {"kernel", "initrd", "base"};
+	AUTO_CLOSE int image = image_open(spec->image);
+
+	if (image < 0)
+		return image;
+	for (size_t i = 0; i < ARRAY_LEN(linked); i++)
+		if (linkat(image, linked[i], dir, linked[i], 0) < 0)
+			return fail_errno(EX_OSERR,
+					  "cannot link %s of image '%s'",
+					  linked[i], spec->image);
+	if (write_spec(dir, spec) < 0)
+		return fail_errno(EX_IOERR, "cannot write sandbox '%s'", name);
+	return disk_clone(image, dir, spec->disk_size);
+}
+
+int sandbox_create(const char *name, const struct sandbox_spec *given)
+{
+	struct sandbox_spec spec = *given;
+	struct conf conf;
+	char temp[NAME_MAX_LEN + 32];
+	AUTO_CLOSE int vms = -1;
+	AUTO_CLOSE int dir = -1;
+	int r = check_name("sandbox", name);
+
+	if (r < 0)
+		return r;
+	if (reserved(name))
+		return fail(EX_USAGE, "bad sandbox name '%s': a word of "
+				      "ark-exec", name);
+	r = complete_spec(&spec, &conf);
+	if (r < 0)
+		return r;
+	vms = root_open("vm");
+	if (vms < 0)
+		return vms;
+	if (faccessat(vms, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return fail(EX_CANTCREAT, "sandbox '%s' exists", name);
+	snprintf(temp, sizeof(temp), ".%s.%d", name, (int)getpid());
+	if (mkdirat(vms, temp, 0700) < 0)
+		return fail_errno(EX_IOERR, "cannot make sandbox '%s'", name);
+	dir = open_dir(vms, temp);
+	if (dir < 0 || lock_file(dir, LOCK_EX, 0) < 0)
+		return fail_errno(EX_OSERR, "cannot make sandbox '%s'", name);
+	r = fill(dir, name, &spec);
+	if (r == 0 && renameat2(vms, temp, vms, name, RENAME_NOREPLACE) < 0)
+		r = errno == EEXIST
+			    ? fail(EX_CANTCREAT, "sandbox '%s' exists", name)
+			    : fail_errno(EX_IOERR, "cannot make sandbox '%s'",
+					 name);
+	if (r < 0)
+		remove_tree(vms, temp);
+	return r;
+}
+
+int sandbox_remove(struct sandbox *s)
+{
+	char temp[NAME_MAX_LEN + 32];
+	AUTO_CLOSE int vms = root_open("vm");
+
+	if (vms < 0)
+		return vms;
+	snprintf(temp, sizeof(temp), ".%s.%d", s->name, (int)getpid());
+	if (renameat(vms, s->name, vms, temp) < 0)
+		return fail_errno(EX_OSERR, "cannot remove sandbox '%s'",
+				  s->name);
+	if (remove_tree(vms, temp) < 0)
+		return fail_errno(EX_OSERR, "cannot remove all of sandbox '%s'",
+				  s->name);
+	return 0;
+}
+
+void generate_name(char *out, size_t size)
+{
+	static const char *const first[] = {
+		"amber", "bold",  "brave", "calm",  "clear", "crisp", "deep",
+		"dry",	 "early", "fair",  "fleet", "fresh", "glad",  "keen",
+		"kind",	 "light", "lucid", "merry", "neat",  "nimble", "plain",
+		"proud", "quick", "quiet", "rapid", "ready", "sharp", "smart",
+		"sound", "still", "swift", "warm",
+	};
+	static const char *const second[] = {
+		"ant",	 "badger", "bear",  "bison", "crane", "crow",  "deer",
+		"dove",	 "eagle",  "egret", "elk",   "falcon", "finch", "fox",
+		"goose", "gull",   "hare",  "hawk",  "heron", "ibex",  "jay",
+		"lark",	 "lynx",   "mole",  "moth",  "newt",  "otter", "owl",
+		"raven", "seal",   "swan",  "wren",
+	};
+	uint32_t r;
+
+	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
+		r = (uint32_t)now_ms() ^ (uint32_t)getpid();
+	snprintf(out, size, "%s-%s-%u", first[r % ARRAY_LEN(first)],
+		 second[(r >> 8) % ARRAY_LEN(second)], (r >> 16) % 10000);
+}

@@ -1,0 +1,119 @@
+/*
+ * state.h - the files that ark's programs meet in; ark-state(5) is the manual.
+ *
+ *	ARK_ROOT/image/NAME	sealed images
+ *	ARK_ROOT/kernel/RELEASE	unpacked kernels that images are linked from
+ *	ARK_ROOT/vm/NAME	one sandbox: value files, disk, links, console.log
+ *	ARK_RUN/NNNN		a slot: what a running sandbox holds in the kernel
+ *
+ * Locks: whoever changes a sandbox holds flock on its directory; readers never
+ * lock.  A slot is held by flock on its directory, by its creator and then by
+ * the keeper for as long as the VM lives.
+ */
+#ifndef ARK_STATE_H
+#define ARK_STATE_H
+
+#include "ark.h"
+
+/* Slots are 1..SLOT_MAX; everything else is arithmetic on the number. */
+#define SLOT_MAX 65534
+#define SLOT_NAME_LEN 8 /* "00ab" and its NUL, with room */
+
+/* Open ARK_ROOT (made 0700 when missing) or a folder in it ("vm", "image",
+ * "kernel"; made as well).  A descriptor that the caller owns, or the negative
+ * exit code, told. */
+int root_open(const char *folder);
+
+/* Open ARK_RUN.  `writing`: made when missing, and when it is left over from
+ * another boot everything in it is removed first (no kernel object survives a
+ * boot).  Not writing: -1 and ENOENT, quietly, when it is missing or stale. */
+int run_open(bool writing);
+
+enum vm_state {
+	VM_CREATED, /* never started */
+	VM_RUNNING,
+	VM_PAUSED,
+	VM_STOPPED, /* on request */
+	VM_DEAD,    /* not on request: `reason` says why */
+};
+
+struct sandbox {
+	char name[NAME_MAX_LEN + 1];
+	int dir;  /* ARK_ROOT/vm/NAME */
+	int slot; /* 0 when it holds none */
+	int run;  /* ARK_RUN/NNNN, or -1 */
+	enum vm_state state;
+	bool starting;	   /* running, but no exec has worked yet */
+	bool keeper_alive; /* somebody waits for the VMM */
+	struct proc vmm;   /* pid 0 when there is none */
+	char reason[256];  /* of VM_DEAD, printable */
+};
+
+#define SANDBOX_NONE                                                           \
+	{                                                                      \
+		.dir = -1, .run = -1                                           \
+	}
+#define AUTO_SANDBOX __attribute__((cleanup(sandbox_close)))
+
+/* Open by name and look at files and processes (sandbox_probe).  0, or
+ * -EX_USAGE for a bad name, -EX_NOINPUT for an unknown one, told. */
+int sandbox_open(struct sandbox *s, const char *name);
+void sandbox_close(struct sandbox *s);
+
+/* Is there one of this (good) name? */
+bool sandbox_exists(const char *name);
+
+/* Find out again what it is doing; no lock, no message, no question to
+ * anybody: files and /proc only. */
+void sandbox_probe(struct sandbox *s);
+
+/* flock for a change, waiting up to 10 s: 0 and probed again, or -EX_TEMPFAIL
+ * (somebody is at it) or -EX_NOINPUT (removed meanwhile), told. */
+int sandbox_lock(struct sandbox *s);
+
+/* "created" ... "dead"; for dead the reason is in s->reason. */
+const char *state_word(const struct sandbox *s);
+
+/* Call `each` with every sandbox name, sorted by name.  Stops at a non-zero
+ * result and returns it; -EX_OSERR, told, when the folder cannot be read. */
+int sandbox_each(int (*each)(const char *name, void *data), void *data);
+
+/* What a sandbox is made from; zero or NULL: the value of ark.conf. */
+struct sandbox_spec {
+	const char *image;
+	uint64_t memory;    /* bytes */
+	uint64_t disk_size; /* bytes */
+	unsigned cpus;
+	bool rm; /* remove it when its VM ends */
+};
+
+/* Make vm/NAME whole (values, links to the image's kernel, initrd and base,
+ * writable disk) under a temporary name, then rename: there is no half
+ * sandbox.  0, or -EX_CANTCREAT when the name is taken, -EX_NOINPUT without
+ * such an image, -EX_IOERR when the disk is full ..., told. */
+int sandbox_create(const char *name, const struct sandbox_spec *spec);
+
+/* Remove a sandbox that holds no slot any more; the caller has it locked. */
+int sandbox_remove(struct sandbox *s);
+
+/* A free name such as "keen-otter-42"; at least NAME_MAX_LEN + 1 bytes. */
+void generate_name(char *out, size_t size);
+
+/* 36 characters and a NUL of a random UUID. */
+void new_uuid(char out[37]);
+
+/* ---- conf.c: ark.conf(5), "key = value" --------------------------------- */
+
+struct conf {
+	uint64_t memory;
+	uint64_t disk_size;
+	unsigned cpus;
+	unsigned uid_base; /* + slot = uid of a VMM */
+	char image[NAME_MAX_LEN + 1];
+};
+
+/* Values of /etc/ark/ark.conf ($ARK_CONF), else the defaults.  A line that is
+ * not understood is -EX_CONFIG, told with its number. */
+int conf_load(struct conf *c);
+
+#endif

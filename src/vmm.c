@@ -1,0 +1,130 @@
+/*
+ * vmm.c - which VMM and which accelerator this host gets.
+ */
+#include "vmm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <x86intrin.h>
+
+void argv_add(struct vmm_argv *argv, const char *fmt, ...)
+{
+	size_t room = sizeof(argv->text) - argv->used;
+	va_list args;
+	int len;
+
+	va_start(args, fmt);
+	len = vsnprintf(argv->text + argv->used, room, fmt, args);
+	va_end(args);
+	if (len < 0 || (size_t)len >= room || argv->n == VMM_ARGS_MAX)
+		die(EX_SOFTWARE, "command line of the VMM is too long");
+	argv->word[argv->n++] = argv->text + argv->used;
+	argv->word[argv->n] = NULL;
+	argv->used += (size_t)len + 1;
+}
+
+const struct vmm *vmm_choose(int *r)
+{
+	const char *want = getenv("ARK_VMM");
+
+	*r = 0;
+	if (!want || !*want || strcmp(want, "auto") == 0 ||
+	    strcmp(want, "qemu") == 0)
+		return &vmm_qemu;
+	*r = fail(EX_UNAVAILABLE, "ARK_VMM='%s': no such driver (auto, qemu)",
+		  want);
+	return NULL;
+}
+
+bool cpuinfo_has_virt(const char *text)
+{
+	const char *flags = strstr(text, "\nflags");
+	size_t len;
+
+	if (!flags)
+		return false;
+	flags += 1;
+	len = strcspn(flags, "\n");
+	for (const char *at = flags; at < flags + len;) {
+		size_t word = strcspn(at, " \t\n");
+
+		if (word == 3 &&
+		    (memcmp(at, "vmx", 3) == 0 || memcmp(at, "svm", 3) == 0))
+			return true;
+		at += word + 1;
+	}
+	return false;
+}
+
+static bool kvm_works(void)
+{
+	static char text[65536];
+	AUTO_CLOSE int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+	AUTO_CLOSE int info = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (kvm < 0 || info < 0)
+		return false;
+	/* The first processor is within the first page or two. */
+	len = read_full(info, text, sizeof(text) - 1);
+	if (len <= 0)
+		return false;
+	text[len] = '\0';
+	return cpuinfo_has_virt(text);
+}
+
+int accel_choose(enum accel *accel)
+{
+	const char *want = getenv("ARK_ACCEL");
+
+	if (!want || !*want) {
+		*accel = kvm_works() ? ACCEL_KVM : ACCEL_TCG;
+		return 0;
+	}
+	if (strcmp(want, "kvm") == 0)
+		*accel = ACCEL_KVM;
+	else if (strcmp(want, "tcg") == 0)
+		*accel = ACCEL_TCG;
+	else
+		return fail(EX_USAGE, "ARK_ACCEL='%s': kvm or tcg", want);
+	return 0;
+}
+
+const char *accel_word(enum accel accel)
+{
+	return accel == ACCEL_KVM ? "kvm" : "tcg";
+}
+
+/* Counter and clock at one moment: the tightest of 20 tries. */
+static void sample(uint64_t *tsc, double *ns)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int i = 0; i < 20; i++) {
+		struct timespec t;
+		uint64_t before = __rdtsc(), after;
+
+		clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+		after = __rdtsc();
+		if (after - before >= best)
+			continue;
+		best = after - before;
+		*tsc = before + best / 2;
+		*ns = (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+	}
+}
+
+unsigned tsc_khz(void)
+{
+	const struct timespec wait = {.tv_nsec = 10000000};
+	uint64_t tsc0 = 0, tsc1 = 0;
+	double ns0 = 0, ns1 = 0;
+
+	sample(&tsc0, &ns0);
+	nanosleep(&wait, NULL);
+	sample(&tsc1, &ns1);
+	if (ns1 <= ns0 || tsc1 <= tsc0)
+		return 0;
+	return (unsigned)((double)(tsc1 - tsc0) / (ns1 - ns0) * 1e6 + 0.5);
+}

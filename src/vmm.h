@@ -1,0 +1,105 @@
+/*
+ * vmm.h - what ark asks of a virtual machine monitor.
+ *
+ * A driver is a struct of functions; what differs between VMMs stays in its
+ * file.  argv is built by a pure function from a plan, tested by tables.
+ */
+#ifndef ARK_VMM_H
+#define ARK_VMM_H
+
+#include "state.h"
+
+enum accel { ACCEL_KVM, ACCEL_TCG };
+
+/* The descriptors that a VMM inherits, under these very numbers.  It opens no
+ * path of ours: its uid could not. */
+enum vmm_fd {
+	FD_KERNEL = 3,
+	FD_INITRD,
+	FD_RAM,	    /* memfd of the size of the guest's memory */
+	FD_TAP,
+	FD_CONTROL, /* listening unix socket */
+	FD_EVENTS,  /* listening unix socket */
+	FD_BASE,    /* read-only */
+	FD_DISK,    /* read-write */
+	FD_CONSOLE, /* write end of the console FIFO ... */
+	FD_CONSOLE_HELD, /* ... and both ends, so that a dead keeper leaves
+			    it a full pipe, never a broken one */
+	FD_PAST_LAST
+};
+
+struct vmm_plan {
+	const char *program; /* absolute path */
+	const char *name;    /* of the sandbox */
+	enum accel accel;
+	unsigned cpus;
+	uint64_t memory;   /* bytes */
+	unsigned tsc_khz;  /* 0: not passed */
+};
+
+#define VMM_ARGS_MAX 80
+
+struct vmm_argv {
+	int n;
+	const char *word[VMM_ARGS_MAX + 1]; /* NULL at the end */
+	size_t used;
+	char text[8192]; /* the words themselves */
+};
+
+/* Append a word; too many words or too much text is a fault of the program. */
+void argv_add(struct vmm_argv *argv, const char *fmt, ...) PRINTF(2, 3);
+
+enum vmm_command { VMM_PAUSE, VMM_RESUME, VMM_QUIT };
+
+enum vmm_event {
+	EVENT_NONE,
+	EVENT_HELLO, /* the VMM is up; version() knows which it is */
+	EVENT_PAUSED,
+	EVENT_RESUMED,
+	EVENT_POWEROFF, /* the guest ended itself, in one of these ways */
+	EVENT_REBOOT,
+	EVENT_PANIC,
+};
+
+struct vmm {
+	const char *name;
+
+	/* Absolute path of the program for `accel`: 0, or -EX_UNAVAILABLE,
+	 * told. */
+	int (*find)(enum accel accel, char *path, size_t size);
+
+	/* Pure. */
+	void (*argv)(const struct vmm_plan *plan, struct vmm_argv *argv);
+
+	/* One command on the control socket of the slot; the sandbox is
+	 * locked.  0, or the negative exit code, told. */
+	int (*command)(const struct sandbox *s, enum vmm_command command);
+
+	/* The event connection: open it (a descriptor for poll), and make
+	 * events of what arrived: one at a time until EVENT_NONE; *closed says
+	 * that nothing will come any more.  `watcher` is the driver's own. */
+	void *(*watch)(int run, int *fd);
+	enum vmm_event (*event)(void *watcher, bool *closed);
+	const char *(*version)(void *watcher); /* "7.2.22", or "" */
+	void (*unwatch)(void *watcher);
+};
+
+extern const struct vmm vmm_qemu;
+
+/* The driver that ARK_VMM asks for, or -EX_UNAVAILABLE in *r, told. */
+const struct vmm *vmm_choose(int *r);
+
+/* KVM when /dev/kvm opens and the processor shows vmx or svm: some hosts offer
+ * a /dev/kvm that cannot run a stock kernel.  ARK_ACCEL=kvm|tcg decides
+ * instead; anything else in it is -EX_USAGE, told. */
+int accel_choose(enum accel *accel);
+const char *accel_word(enum accel accel);
+
+/* Does this text of /proc/cpuinfo show vmx or svm among its flags?  Public for
+ * the tests. */
+bool cpuinfo_has_virt(const char *text);
+
+/* Rate of the host's time stamp counter, measured in 10 ms; 0 when unknown. */
+unsigned tsc_khz(void);
+
+#endif
