@@ -66,8 +66,8 @@ static int listen_tcp(void)
 	static const char device[] = "eth0";
 	struct sockaddr_in any = {.sin_family = AF_INET,
 				  .sin_port = htons(AGENT_PORT)};
-	AUTO_CLOSE int fd = socket(
-		AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	AUTO_CLOSE int fd =
+		socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device,
@@ -83,8 +83,8 @@ static int listen_vsock(void)
 	struct sockaddr_vm any = {.svm_family = AF_VSOCK,
 				  .svm_port = AGENT_PORT,
 				  .svm_cid = VMADDR_CID_ANY};
-	AUTO_CLOSE int fd = socket(
-		AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	AUTO_CLOSE int fd =
+		socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0 || bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 ||
 	    listen(fd, BACKLOG) < 0)

@@ -20,11 +20,11 @@
 #include <sys/sysinfo.h>
 
 #define ROOT "/sys/fs/cgroup"
-#define RESERVE (8u << 20)   /* bytes, and 1/32 of what is free at boot */
-#define RESERVE_PIDS 200     /* kernel threads, the agent, an init */
+#define RESERVE (8u << 20) /* bytes, and 1/32 of what is free at boot */
+#define RESERVE_PIDS 200   /* kernel threads, the agent, an init */
 #define PIDS_MAX 32768
 
-static int root = -1;	  /* ark/ */
+static int root = -1;	   /* ark/ */
 static char pids_each[24]; /* pids.max of one exec */
 
 int write_to(int dir, const char *name, const char *text)
@@ -69,15 +69,15 @@ static void limit_root(void)
 
 void cgroup_init(void)
 {
-	if (mount("cgroup2", ROOT, "cgroup2",
-		  MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 &&
+	if (mount("cgroup2", ROOT, "cgroup2", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  NULL) < 0 &&
 	    errno != EBUSY)
 		fatal("cannot mount cgroup2: %s", strerror(errno));
 	if (write_to(AT_FDCWD, ROOT "/cgroup.subtree_control",
-		     "+memory +pids") < 0 ||
+		     "+cpu +memory +pids") < 0 ||
 	    mkdir(ROOT "/ark", 0755) < 0 ||
 	    write_to(AT_FDCWD, ROOT "/ark/cgroup.subtree_control",
-		     "+memory +pids") < 0)
+		     "+cpu +memory +pids") < 0)
 		say("no cgroup limits: %s", strerror(errno));
 	root = open(ROOT "/ark", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
@@ -125,9 +125,9 @@ bool cgroup_remove(uint32_t id)
 
 int cgroup_kill(int dir, int signal)
 {
-	AUTO_CLOSE int fd = -1;
+	char pid[16];
 	FILE *f;
-	int pid;
+	int fd;
 
 	if (signal == SIGKILL)
 		return write_to(dir, "cgroup.kill", "1");
@@ -135,10 +135,9 @@ int cgroup_kill(int dir, int signal)
 	f = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!f)
 		return -1;
-	steal_fd(&fd);
-	while (fscanf(f, "%d", &pid) == 1)
-		if (pid > 1)
-			kill(pid, signal);
+	while (fgets(pid, sizeof(pid), f))
+		if (strtol(pid, NULL, 10) > 1)
+			kill((pid_t)strtol(pid, NULL, 10), signal);
 	fclose(f);
 	return 0;
 }

@@ -5,7 +5,8 @@
  * nothing that blocks it, is ever outside.  The order matters:
  *
  * 1. Descriptors first, everything else closed: a child that hangs in a lookup
- *    must not keep the pipes of other execs open.
+ *    must not keep the pipes of other execs open.  The limit of descriptors
+ *    comes after that: until then it has all those of the agent.
  * 2. The user is looked up as root, then the privileges are dropped, then the
  *    working directory is entered with the user's own rights.
  * 3. What goes wrong goes down the error pipe; exec(2) closes it.
@@ -28,6 +29,8 @@
 #define PATH_DEFAULT                                                           \
 	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+static int error_fd;
+
 void child_fail(int code, const char *fmt, ...)
 {
 	char text[4 + 512];
@@ -40,7 +43,7 @@ void child_fail(int code, const char *fmt, ...)
 	va_end(args);
 	if (n >= (int)sizeof(text) - 4)
 		n = (int)sizeof(text) - 5;
-	if (write(ERROR_FD, text, 4 + (size_t)n) < 0)
+	if (write(error_fd, text, 4 + (size_t)n) < 0)
 		_exit(EX_OSERR);
 	_exit(code);
 }
@@ -61,16 +64,18 @@ void child_reset(void)
 
 static void take_descriptors(const struct child *c, int tty)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
 	for (int i = 0; i < 3; i++) {
 		int fd = tty >= 0 ? tty : c->stdio[i];
 
-		if (dup2(fd >= 0 ? fd : null, i) < 0)
-			_exit(EX_OSERR);
+		if (fd < 0)
+			fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (fd < 0 || dup2(fd, i) < 0)
+			child_fail(EX_ARK, "cannot open '/dev/null': %s",
+				   strerror(errno));
 	}
-	if (c->error != ERROR_FD && dup3(c->error, ERROR_FD, O_CLOEXEC) < 0)
+	if (error_fd != ERROR_FD && dup3(error_fd, ERROR_FD, O_CLOEXEC) < 0)
 		_exit(EX_OSERR);
+	error_fd = ERROR_FD;
 	syscall(SYS_close_range, ERROR_FD + 1, ~0u, 0);
 }
 
@@ -150,8 +155,9 @@ void child_run(const struct child *c)
 	struct user u;
 	int tty = c->tty < 0 ? -1 : open_terminal(c);
 
-	child_reset();
+	error_fd = c->error;
 	take_descriptors(c, tty);
+	child_reset();
 	if (c->tty >= 0 && (tty < 0 || ioctl(0, TIOCSCTTY, 0) < 0))
 		child_fail(EX_ARK, "cannot open a terminal in the guest: %s",
 			   strerror(errno));

@@ -85,8 +85,7 @@ static void measure(const char *device, uint64_t *has, uint64_t *could)
 	unsigned shift;
 
 	*has = *could = 0;
-	if (fd < 0 ||
-	    pread(fd, super, sizeof(super), SUPER) != sizeof(super) ||
+	if (fd < 0 || pread(fd, super, sizeof(super), SUPER) != sizeof(super) ||
 	    ioctl(fd, (int)BLKGETSIZE64, &bytes) < 0)
 		return;
 	shift = get_u32(super + SUPER_BLOCK_SIZE);
@@ -105,8 +104,8 @@ static void mount_disk(void)
 	wait_for(device, sizeof(device), "ark-disk");
 	measure(device, &has, &could);
 	/* Unused inode tables are holes, and stay so. */
-	if (mount(device, DISK, "ext4", MS_NOATIME,
-		  "discard,noinit_itable") < 0)
+	if (mount(device, DISK, "ext4", MS_NOATIME, "discard,noinit_itable") <
+	    0)
 		fatal("cannot mount the disk: %s", strerror(errno));
 	mounted = open(DISK, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (could > has && ioctl(mounted, EXT4_IOC_RESIZE_FS, &could) < 0)

@@ -199,7 +199,9 @@ static void not_started(struct exec *e, struct conn *c)
 void exec_start(struct conn *c)
 {
 	struct child child = {
-		.req = &c->req, .stdio = {-1, -1, -1}, .tty = -1, .error = -1};
+		.req = &c->req, .stdio = {-1, -1, -1},
+		       .tty = -1, .error = -1
+	     };
 	struct exec *e = exec_new(c);
 
 	if (!e)
@@ -300,8 +302,11 @@ static void ended(struct exec *e)
 	exec_count_pending(e);
 	exec_drain(e);
 	conns_tell(e);
-	e->life = e->kept || e->log.data ? LIFE_ENDED : LIFE_GONE;
 	forget(e);
+	e->life = LIFE_GONE;
+	if (e->doomed || (!e->kept && !e->log.data))
+		return;
+	e->life = LIFE_ENDED;
 	if (count(LIFE_ENDED, LIFE_ENDED) > ENDED_MAX) {
 		struct exec *old = execs;
 
@@ -320,16 +325,17 @@ static void events_ready(void *object, short revents)
 	if (e->events < 0)
 		return;
 	/* Reading it arms the next notice. */
-	if (pread(e->events, text, sizeof(text), 0) > 0 &&
-	    cgroup_remove(e->id))
+	if (pread(e->events, text, sizeof(text), 0) > 0 && cgroup_remove(e->id))
 		ended(e);
 }
 
-/* The leader's output is sent: tell its result, see what it left behind. */
+/* The leader's output is sent: tell its result, see what it left behind.  Who
+ * waits for the end of the exec waits for that as well. */
 static void tell(struct exec *e)
 {
 	e->told = true;
-	conns_tell(e);
+	if (e->conn)
+		conn_exit(e->conn, e->code, e->signal, e->flags);
 	exec_close_input(e);
 	e->life = LIFE_LEFT;
 	if (cgroup_remove(e->id)) {

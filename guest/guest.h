@@ -62,9 +62,9 @@ struct strings {
 struct request {
 	enum op op;
 	unsigned char hello_generation[GENERATION_LEN];
-	uint64_t seen;	  /* a bit per frame type */
-	size_t wire;	  /* bytes of option frames so far */
-	const char *why;  /* after REQUEST_BAD */
+	uint64_t seen;	 /* a bit per frame type */
+	size_t wire;	 /* bytes of option frames so far */
+	const char *why; /* after REQUEST_BAD */
 	struct strings args, envs;
 	char **argv, **env; /* after REQUEST_DONE; NULL at the end */
 	char *cwd, *user, *path;
@@ -199,11 +199,11 @@ struct exec {
 	struct exec *next;
 	enum life life;
 	uint32_t id;
-	pid_t pid;     /* leader; 0 when it has been reaped */
-	int cgroup;    /* its directory */
-	int events;    /* LIFE_LEFT: cgroup.events */
-	int error;     /* LIFE_STARTING: why exec(2) failed */
-	int input;     /* stdin or pty; -1 when closed */
+	pid_t pid;  /* leader; 0 when it has been reaped */
+	int cgroup; /* its directory */
+	int events; /* LIFE_LEFT: cgroup.events */
+	int error;  /* LIFE_STARTING: why exec(2) failed */
+	int input;  /* stdin or pty; -1 when closed */
 	bool tty;
 	bool transfer; /* OP_GET or OP_PUT: no exec(2), no streams */
 	bool detached; /* lives without a client, output is logged */
@@ -214,9 +214,9 @@ struct exec {
 	bool eof;      /* no more stdin after what is buffered */
 	struct stream out[2];
 	struct conn *conn;
-	uint64_t deadline;	    /* kill at, ms, or NEVER */
-	uint64_t orphan_until;	    /* client was reset: kill at, or NEVER */
-	uint64_t started;	    /* ms */
+	uint64_t deadline;	      /* kill at, ms, or NEVER */
+	uint64_t orphan_until;	      /* client was reset: kill at, or NEVER */
+	uint64_t started;	      /* ms */
 	uint32_t code, signal, flags; /* result, as FRAME_EXIT */
 	size_t credit, owed;	      /* of FRAME_STDIN */
 	unsigned char *in;	      /* ring of STDIN_WINDOW bytes */

@@ -78,8 +78,8 @@ static size_t filter_hosts(char *text, size_t len)
 static int write_hosts(const char *name)
 {
 	static char text[HOSTS_MAX + 128];
-	AUTO_CLOSE int fd = open("/etc/hosts",
-				 O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	AUTO_CLOSE int fd =
+		open("/etc/hosts", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 	ssize_t n = -1;
 	size_t len;

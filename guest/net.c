@@ -29,8 +29,7 @@ static void set_address(struct sockaddr *to, const char *text)
 	memcpy(to, &in, sizeof(in));
 }
 
-static int interface(int fd, int request, const char *name,
-		     const char *address)
+static int interface(int fd, int request, const char *name, const char *address)
 {
 	struct ifreq r;
 

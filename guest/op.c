@@ -12,7 +12,7 @@
 static const char states[][8] = {
 	[LIFE_STARTING] = "running",
 	[LIFE_RUNNING] = "running",
-	[LIFE_LEFT] = "left",
+	[LIFE_LEFT] = "running",
 	[LIFE_ENDED] = "exited",
 };
 
@@ -41,12 +41,11 @@ static void op_list(struct conn *c)
 {
 	for (struct exec *e = exec_next(NULL); e; e = exec_next(e)) {
 		char text[1100];
-		int n = snprintf(text, sizeof(text),
-				 "%u\t%s\t%u\t%llu\t%d\t%s", e->id,
-				 states[e->life], e->code,
-				 (unsigned long long)(clock_ms() - e->started) /
-					 1000,
-				 e->detached, e->title);
+		int n = snprintf(
+			text, sizeof(text), "%u\t%s\t%u\t%llu\t%d\t%s", e->id,
+			states[e->life], e->life == LIFE_ENDED ? e->code : 0,
+			(unsigned long long)(clock_ms() - e->started) / 1000,
+			e->detached, e->title);
 
 		conn_send(c, FRAME_ITEM, text, (size_t)n);
 	}
@@ -104,7 +103,7 @@ static void op_wait(struct conn *c)
 
 	if (!e)
 		return;
-	if (e->told) {
+	if (e->life == LIFE_ENDED) {
 		conn_exit(c, e->code, e->signal, e->flags);
 		return;
 	}

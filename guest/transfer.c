@@ -69,10 +69,9 @@ static void transfer(const struct request *r, int root)
 			 strerror(errno));
 		refuse(EX_NOINPUT, error.text);
 	}
-	result = r->op == OP_GET
-			 ? tree_send(CONN_FD, root, path, &error)
-			 : tree_recv(CONN_FD, root, path, r->argv[0],
-				     tree_flags(r->flags), &error);
+	result = r->op == OP_GET ? tree_send(CONN_FD, root, path, &error)
+				 : tree_recv(CONN_FD, root, path, r->argv[0],
+					     tree_flags(r->flags), &error);
 	if (result < 0)
 		refuse(EX_IOERR, error.text);
 }
@@ -83,12 +82,12 @@ void transfer_run(const struct request *r, int conn, uint32_t id)
 	char text[16];
 	int root;
 
-	child_reset();
 	/* Nothing but the connection: no other exec may have to wait for an
 	 * end of file that we hold back. */
 	if (dup2(conn, CONN_FD) < 0)
 		_exit(EX_OSERR);
 	syscall(SYS_close_range, CONN_FD + 1, ~0u, 0);
+	child_reset();
 	root = open("/", O_RDONLY | O_DIRECTORY);
 	snprintf(text, sizeof(text), "%u", id);
 	if (frame_send_text(CONN_FD, FRAME_STARTED, text) < 0)

@@ -90,9 +90,9 @@ static int failed(const struct copy *c, int code, const char *why)
 		    c->to->text, why);
 }
 
-/* The agent's first answer: 0, or the code and the reason of its refusal;
- * EX_ARK and no reason when there was none. */
-static int await_start(char *why, size_t size)
+/* The agent's next word, STARTED or EXIT: 0; or the code and the reason of its
+ * refusal; EX_ARK and no reason when it said nothing. */
+static int await_answer(char *why, size_t size)
 {
 	AUTO_FREE struct frame *f = malloc(sizeof(*f));
 	int code;
@@ -100,7 +100,7 @@ static int await_start(char *why, size_t size)
 	*why = '\0';
 	if (!f || frame_recv(sock, f) != 1)
 		return EX_ARK;
-	if (f->type == FRAME_STARTED)
+	if (f->type == FRAME_STARTED || f->type == FRAME_EXIT)
 		return 0;
 	if (f->type != FRAME_ERROR || f->len <= 4)
 		return EX_ARK;
@@ -109,26 +109,36 @@ static int await_start(char *why, size_t size)
 	return code >= EX__BASE && code <= EX__MAX ? code : EX_ARK;
 }
 
+/* Who gave up first knows why; the other one has only lost a connection. */
 static int transfer_put(const struct copy *c, char *why, size_t size)
 {
 	struct tree_error error;
-	char answer[sizeof(error.text)];
 	int sent = tree_send(sock, AT_FDCWD, c->from->path, &error);
-	int r = agent_finish(sock, answer, sizeof(answer));
+	int code = await_answer(why, size);
 
-	if (sent == 0 && r == 0)
-		return 0;
-	/* Who gave up first knows why; the other one has lost a connection. */
-	snprintf(why, size, "%s", r == -EX_ARK ? "" : answer);
-	if (sent < 0 && !*why)
+	if (sent == 0 || *why)
+		return code;
+	if (!caught)
 		snprintf(why, size, "%s", error.text);
 	return EX_IOERR;
+}
+
+/* Instead of a tree there may be a refusal: no such file. */
+static bool refused(void)
+{
+	unsigned char head[FRAME_HEAD];
+
+	return recv(sock, head, sizeof(head), MSG_PEEK | MSG_WAITALL) ==
+		       FRAME_HEAD &&
+	       head[0] == FRAME_ERROR;
 }
 
 static int transfer_get(const struct copy *c, char *why, size_t size)
 {
 	struct tree_error error;
 
+	if (refused())
+		return await_answer(why, size);
 	if (tree_recv(sock, AT_FDCWD, c->to->path, c->base,
 		      c->flags | TREE_UNTRUSTED, &error) == 0)
 		return 0;
@@ -139,7 +149,7 @@ static int transfer_get(const struct copy *c, char *why, size_t size)
 /* After the request: 0, or the code and the reason. */
 static int transfer(const struct copy *c, char *why, size_t size)
 {
-	int code = await_start(why, size);
+	int code = await_answer(why, size);
 
 	if (code)
 		return code;

@@ -58,58 +58,6 @@ struct options {
 
 /* ---- how it ended -------------------------------------------------------- */
 
-void json_text(FILE *out, const char *text)
-{
-	char clean[5000];
-
-	printable(clean, sizeof(clean), text);
-	putc('"', out);
-	for (const char *c = clean; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			putc('\\', out);
-		putc(*c, out);
-	}
-	putc('"', out);
-}
-
-/* What an agent may say about an exec, and about anything else. */
-static int error_code(int code, bool transparent)
-{
-	if (transparent)
-		return code == EX_CANNOT_RUN || code == EX_NOT_FOUND ? code
-								     : EX_ARK;
-	return code >= EX__BASE && code <= EX__MAX ? code : EX_ARK;
-}
-
-int exec_run(struct sandbox *s, struct session *session, bool transparent)
-{
-	switch (session_run(session)) {
-	case END_NONE:
-	case END_EXIT:
-		if (session->oom && session->code != 0)
-			warn_line("sandbox '%s' ran out of memory", s->name);
-		return session->code;
-	case END_INTERRUPT:
-		snprintf(session->text, sizeof(session->text), "interrupted");
-		return -(128 + SIGINT);
-	case END_LOST:
-		client_loss(s, session->text, sizeof(session->text));
-		session->code = EX_ARK;
-		break;
-	case END_ERROR:
-		session->code = error_code(session->code, transparent);
-		break;
-	case END_PROTOCOL:
-		session->code = EX_ARK;
-		break;
-	case END_OUTPUT:
-		if (session->code == 128 + SIGPIPE)
-			return -session->code; /* quietly, as others do */
-		break;
-	}
-	return fail(session->code, "%s", session->text);
-}
-
 static void write_status(int fd, const struct session *s, int result)
 {
 	char line[6000];
@@ -208,7 +156,6 @@ static int converse(struct sandbox *s, struct session *session,
 	session->raw = tty && session->in >= 0 && isatty(session->in) &&
 		       tty_raw(session->in) == 0;
 	result = exec_run(s, session, true);
-	tty_restore();
 	if (o->detach && result == 0)
 		puts(session->id);
 	client_active(s, &activity);
@@ -266,12 +213,13 @@ static void add_env(struct options *o, const char *text)
 
 static int parse_fd(const char *text)
 {
-	const char *why = "not open";
+	const char *why;
 	long long fd;
 
-	if (!parse_num(text, 0, INT32_MAX, &fd, &why) ||
-	    fcntl((int)fd, F_SETFD, fd > 2 ? FD_CLOEXEC : 0) < 0)
+	if (!parse_num(text, 0, INT32_MAX, &fd, &why))
 		die(EX_USAGE, "bad descriptor '%s': %s", text, why);
+	if (fcntl((int)fd, F_SETFD, fd > 2 ? FD_CLOEXEC : 0) < 0)
+		die(EX_USAGE, "bad descriptor '%s': not open", text);
 	return (int)fd;
 }
 

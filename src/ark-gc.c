@@ -39,6 +39,9 @@ static int sweep_temps(const char *folder)
 		return dir < 0 ? dir
 			       : fail_errno(EX_OSERR, "cannot list '%s'",
 					    folder);
+	/* Nobody is between making a directory and locking it. */
+	if (lock_file(dir, LOCK_EX, 10000) < 0)
+		result = fail_errno(EX_TEMPFAIL, "cannot lock '%s'", folder);
 	while ((entry = readdir(stream))) {
 		const char *name = entry->d_name;
 		AUTO_CLOSE int held = -1;

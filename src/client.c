@@ -12,8 +12,10 @@ void client_stdio(void)
 {
 	int fd;
 
+	/* Not for writing: who has closed our stdout gets an error, as from
+	 * any other command, and no silence. */
 	do
-		fd = open("/dev/null", O_RDWR);
+		fd = open("/dev/null", O_RDONLY);
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		close(fd);
@@ -53,6 +55,9 @@ void client_loss(struct sandbox *s, char *text, size_t size)
 	if (await_death(s))
 		snprintf(text, size, "sandbox '%s' died: %s", s->name,
 			 *s->reason ? s->reason : state_word(s));
+	else if (!proc_alive(&s->vmm))
+		snprintf(text, size, "sandbox '%s' died: its VMM is gone",
+			 s->name);
 	else
 		snprintf(text, size,
 			 "the agent of sandbox '%s' ended the connection",

@@ -1,5 +1,6 @@
 /*
- * execs.c - what is or was run in a sandbox: ls, logs, attach, kill, wait.
+ * execs.c - what is or was run in a sandbox: ls, logs, attach, kill, wait; and
+ * how the end of a session becomes an exit code.
  *
  * The list comes from the agent, that is from a guest: every field is parsed
  * before it is shown, and a line that is none ends the list with an error.
@@ -8,6 +9,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <strings.h>
 
 struct options {
@@ -22,6 +24,63 @@ struct word {
 	bool id; /* NAME ID, else NAME */
 	int (*run)(const struct options *o, struct sandbox *s, const char *id);
 };
+
+/* ---- both --------------------------------------------------------------- */
+
+void json_text(FILE *out, const char *text)
+{
+	char clean[5000];
+
+	printable(clean, sizeof(clean), text);
+	putc('"', out);
+	for (const char *c = clean; *c; c++) {
+		if (*c == '"' || *c == '\\')
+			putc('\\', out);
+		putc(*c, out);
+	}
+	putc('"', out);
+}
+
+/* What an agent may say about an exec, and about anything else. */
+static int error_code(int code, bool transparent)
+{
+	if (transparent)
+		return code == EX_CANNOT_RUN || code == EX_NOT_FOUND ? code
+								     : EX_ARK;
+	return code >= EX__BASE && code <= EX__MAX ? code : EX_ARK;
+}
+
+int exec_run(struct sandbox *s, struct session *session, bool transparent)
+{
+	enum session_end end = session_run(session);
+
+	tty_restore(); /* a message must not be printed raw */
+	switch (end) {
+	case END_NONE:
+	case END_EXIT:
+		if (session->oom && session->code != 0)
+			warn_line("sandbox '%s' ran out of memory", s->name);
+		return session->code;
+	case END_INTERRUPT:
+		snprintf(session->text, sizeof(session->text), "interrupted");
+		return -(128 + SIGINT);
+	case END_LOST:
+		client_loss(s, session->text, sizeof(session->text));
+		session->code = EX_ARK;
+		break;
+	case END_ERROR:
+		session->code = error_code(session->code, transparent);
+		break;
+	case END_PROTOCOL:
+		session->code = EX_ARK;
+		break;
+	case END_OUTPUT:
+		if (session->code == 128 + SIGPIPE)
+			return -session->code; /* quietly, as others do */
+		break;
+	}
+	return fail(session->code, "%s", session->text);
+}
 
 /* ---- asking -------------------------------------------------------------- */
 
@@ -43,8 +102,9 @@ static int ask(struct sandbox *s, enum op op, const char *id,
 	session->sock = sock;
 	session->pidfd = pidfd;
 	session->in = -1;
-	session->out = STDOUT_FILENO;
-	session->err = STDERR_FILENO;
+	/* A list or a wait has no output: only hostile agents send it. */
+	session->out = op == OP_LIST || op == OP_WAIT ? -1 : STDOUT_FILENO;
+	session->err = op == OP_LIST || op == OP_WAIT ? -1 : STDERR_FILENO;
 	return exec_run(s, session, false);
 }
 
@@ -89,12 +149,6 @@ static int do_kill(const struct options *o, struct sandbox *s, const char *id)
 
 /* ---- ls ------------------------------------------------------------------ */
 
-struct item {
-	long long id, result, age, detached;
-	bool running;
-	const char *command;
-};
-
 struct list {
 	const struct options *o;
 	int bad;
@@ -112,7 +166,7 @@ static const char *field(char **text)
 	return start;
 }
 
-static bool parse_item(char *text, struct item *i)
+bool item_parse(char *text, struct item *i)
 {
 	const char *why, *state;
 	bool good = parse_num(field(&text), 1, UINT32_MAX, &i->id, &why);
@@ -159,7 +213,7 @@ static void print_item(void *data, const char *line)
 	AUTO_FREE char *text = strdup(line);
 	struct item i;
 
-	if (!text || !parse_item(text, &i)) {
+	if (!text || !item_parse(text, &i)) {
 		list->bad++;
 		return;
 	}

@@ -15,6 +15,16 @@ int exec_run(struct sandbox *s, struct session *session, bool transparent);
 /* The text in quotes as JSON has it, on stdout. */
 void json_text(FILE *out, const char *text);
 
+/* A line of OP_LIST (proto.h). */
+struct item {
+	long long id, result, age, detached;
+	bool running;
+	const char *command; /* in the text that was parsed */
+};
+
+/* Cuts the text up; false when it is not such a line. */
+bool item_parse(char *text, struct item *i);
+
 /* `ark-exec ls ...` and the other words: does the first argument say so? */
 bool execs_word(const char *word);
 

@@ -26,8 +26,21 @@ void tell_starter(struct keeper *k, const char *text)
 
 /* ---- the console -------------------------------------------------------- */
 
+/* Give up a hello that is under way. */
+static void stop_hello(struct keeper *k)
+{
+	if (!k->hello)
+		return;
+	kill(k->hello, SIGKILL);
+	while (waitpid(k->hello, NULL, 0) < 0 && errno == EINTR)
+		;
+	close(k->report);
+	k->hello = 0;
+}
+
 /* The agent's line on the console only tells when to try: a guest that prints
- * it early gains a connect that fails. */
+ * it early gains a connect that fails.  A hello that began before the line is
+ * waiting for an answer to a packet that nobody got. */
 static void look_for_hint(struct keeper *k, const char *data, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -39,8 +52,10 @@ static void look_for_hint(struct keeper *k, const char *data, size_t len)
 			continue;
 		k->hint[k->hint_len++] = data[i];
 		k->hint[k->hint_len] = '\0';
-		if (strcmp(k->hint, AGENT_READY) == 0)
+		if (strcmp(k->hint, AGENT_READY) == 0) {
+			stop_hello(k);
 			k->next_hello = 0;
+		}
 	}
 }
 
@@ -235,8 +250,7 @@ static void bury(struct keeper *k)
 		write_value(k->s->run, "exit", "stopped");
 	else
 		write_value(k->s->run, "exit", "dead: %s", clean);
-	if (k->hello)
-		kill(k->hello, SIGKILL);
+	stop_hello(k);
 	tell_starter(k, clean);
 }
 

@@ -9,7 +9,8 @@
 #include "launch.h"
 
 #define READY_LIMIT_MS 120000 /* TCG on a busy host is slow, not dead */
-#define HELLO_EVERY_MS 500    /* the console's hint comes sooner */
+#define HELLO_BLIND_MS 5000   /* without the agent's line on the console */
+#define HELLO_EVERY_MS 500    /* after one that met nobody */
 
 struct keeper {
 	struct sandbox *s;

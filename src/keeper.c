@@ -15,16 +15,40 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+static int by_number(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/* Close every descriptor but 0, 1, 2 and those of the (few) in keep[]. */
+static int close_others(int keep[], size_t n)
+{
+	unsigned from = 3;
+
+	qsort(keep, n, sizeof(keep[0]), by_number);
+	for (size_t i = 0; i < n; i++) {
+		if (keep[i] < 3)
+			continue;
+		if (from < (unsigned)keep[i] &&
+		    close_range(from, (unsigned)keep[i] - 1, 0) < 0)
+			return -1;
+		from = (unsigned)keep[i] + 1;
+	}
+	return close_range(from, ~0U, 0);
+}
+
 /* Nothing of the caller's is kept: not its terminal, not its pipes (whoever
- * reads them would wait for us), not the lock on the sandbox' directory. */
+ * reads them would wait for us), not the lock on the sandbox' directory, which
+ * is why that is opened anew. */
 static int detach(struct sandbox *s, int held, int result)
 {
-	const int keep[] = {s->run, held, result};
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int vm = open_dir(s->dir, ".");
+	int keep[] = {s->run, held, result, vm};
 
 	if (null < 0 || vm < 0 || setsid() < 0)
 		return -1;
@@ -32,18 +56,14 @@ static int detach(struct sandbox *s, int held, int result)
 	for (int fd = 0; fd < 3; fd++)
 		if (dup2(null, fd) < 0)
 			return -1;
-	for (int fd = 3; fd < (int)sysconf(_SC_OPEN_MAX) && fd < 4096; fd++) {
-		bool kept = fd == vm;
-
-		for (size_t i = 0; i < ARRAY_LEN(keep); i++)
-			kept |= fd == keep[i];
-		if (!kept)
-			close(fd);
-	}
+	steal_fd(&null);
+	if (close_others(keep, ARRAY_LEN(keep)) < 0)
+		return -1;
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
+	prctl(PR_SET_NAME, "ark-keeper");
 	umask(077);
 	return chdir("/");
 }
@@ -68,7 +88,7 @@ static struct keeper new_keeper(struct sandbox *s, const struct vmm *driver)
 		.events = -1,
 		.result = -1,
 		.report = -1,
-		.next_hello = now_ms() + HELLO_EVERY_MS,
+		.next_hello = now_ms() + HELLO_BLIND_MS,
 		.give_up = now_ms() + READY_LIMIT_MS,
 	};
 

@@ -227,6 +227,22 @@ static int read_plan(const struct sandbox *s, struct vmm_plan *plan)
 	return 0;
 }
 
+/* The rate is the host's and is measured once per boot: ARK_RUN does not
+ * outlive one. */
+static unsigned host_tsc_khz(const struct sandbox *s)
+{
+	AUTO_CLOSE int run = open_dir(s->run, "..");
+	long long known;
+	unsigned khz;
+
+	if (read_number(run, "tsc-khz", 1, UINT32_MAX, &known) == 0)
+		return (unsigned)known;
+	khz = tsc_khz();
+	if (khz)
+		write_value(run, "tsc-khz", "%u", khz);
+	return khz;
+}
+
 int launch_vmm(const struct sandbox *s, struct launch *l, char *why,
 	       size_t size)
 {
@@ -244,7 +260,7 @@ int launch_vmm(const struct sandbox *s, struct launch *l, char *why,
 	}
 	plan.program = program;
 	if (l->accel == ACCEL_TCG)
-		plan.tsc_khz = tsc_khz();
+		plan.tsc_khz = host_tsc_khz(s);
 	l->driver->argv(&plan, argv);
 	if (open_files(s, l, &plan, &set, why, size) < 0)
 		return -1;

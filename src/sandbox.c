@@ -15,7 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
+#include <stdarg.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -65,27 +65,71 @@ static int complete_spec(struct sandbox_spec *spec, struct conf *conf)
 	return 0;
 }
 
+/* One value into the directory that is being put together: no temporary file,
+ * no fsync, see sync_all(). */
+static int put(int dir, const char *name, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int put(int dir, const char *name, const char *fmt, ...)
+{
+	AUTO_CLOSE int fd =
+		openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	va_list args;
+	int n;
+
+	if (fd < 0)
+		return -1;
+	va_start(args, fmt);
+	n = vdprintf(fd, fmt, args);
+	va_end(args);
+	return n < 0 || write_full(fd, "\n", 1) < 0 ? -1 : 0;
+}
+
 static int write_spec(int dir, const struct sandbox_spec *spec)
 {
 	char id[37];
 
 	new_uuid(id);
-	if (write_value(dir, "id", "%s", id) < 0 ||
-	    write_value(dir, "image", "%s", spec->image) < 0 ||
-	    write_value(dir, "memory", "%llu",
-			(unsigned long long)spec->memory) < 0 ||
-	    write_value(dir, "disk-size", "%llu",
-			(unsigned long long)spec->disk_size) < 0 ||
-	    write_value(dir, "cpus", "%u", spec->cpus) < 0 ||
-	    write_value(dir, "created", "%lld", (long long)time(NULL)) < 0)
+	if (put(dir, "id", "%s", id) < 0 ||
+	    put(dir, "image", "%s", spec->image) < 0 ||
+	    put(dir, "memory", "%llu", (unsigned long long)spec->memory) < 0 ||
+	    put(dir, "disk-size", "%llu",
+		(unsigned long long)spec->disk_size) < 0 ||
+	    put(dir, "cpus", "%u", spec->cpus) < 0 ||
+	    put(dir, "created", "%lld", (long long)time(NULL)) < 0)
 		return -1;
-	return spec->rm ? write_value(dir, "rm", "1") : 0;
+	return spec->rm ? put(dir, "rm", "1") : 0;
+}
+
+/* All files onto the disk before the name appears.  First the write-back of
+ * all is started, then each is waited for: the journal is committed once, not
+ * once per file (4 ms each). */
+static int sync_all(int dir)
+{
+	static const char *const names[] = {"id",   "image",   "memory",
+					    "cpus", "created", "disk-size",
+					    "disk"};
+	int fd[ARRAY_LEN(names)];
+	int result = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		fd[i] = openat(dir, names[i], O_RDONLY | O_CLOEXEC);
+		sync_file_range(fd[i], 0, 0, SYNC_FILE_RANGE_WRITE);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (fd[i] < 0 || fsync(fd[i]) < 0)
+			result = -1;
+		if (fd[i] >= 0)
+			close(fd[i]);
+	}
+	return result;
 }
 
 static int fill(int dir, const char *name, const struct sandbox_spec *spec)
 {
 	static const char *const linked[] = {"kernel", "initrd", "base"};
 	AUTO_CLOSE int image = image_open(spec->image);
+	int r;
 
 	if (image < 0)
 		return image;
@@ -96,7 +140,24 @@ static int fill(int dir, const char *name, const struct sandbox_spec *spec)
 					  linked[i], spec->image);
 	if (write_spec(dir, spec) < 0)
 		return fail_errno(EX_IOERR, "cannot write sandbox '%s'", name);
-	return disk_clone(image, dir, spec->disk_size);
+	r = disk_clone(image, dir, spec->disk_size);
+	if (r == 0 && sync_all(dir) < 0)
+		return fail_errno(EX_IOERR, "cannot write sandbox '%s'", name);
+	return r;
+}
+
+/* A new directory, locked; gc, which removes what it can lock, is kept out
+ * between the two by the lock on the folder. */
+static int make_locked(int vms, const char *temp)
+{
+	AUTO_CLOSE int dir = -1;
+
+	if (lock_file(vms, LOCK_SH, 10000) < 0 || mkdirat(vms, temp, 0700) < 0)
+		return -1;
+	dir = open_dir(vms, temp);
+	if (dir < 0 || lock_file(dir, LOCK_EX, 0) < 0 || flock(vms, LOCK_UN) < 0)
+		return -1;
+	return steal_fd(&dir);
 }
 
 int sandbox_create(const char *name, const struct sandbox_spec *given)
@@ -122,11 +183,9 @@ int sandbox_create(const char *name, const struct sandbox_spec *given)
 	if (faccessat(vms, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return fail(EX_CANTCREAT, "sandbox '%s' exists", name);
 	snprintf(temp, sizeof(temp), ".%s.%d", name, (int)getpid());
-	if (mkdirat(vms, temp, 0700) < 0)
+	dir = make_locked(vms, temp);
+	if (dir < 0)
 		return fail_errno(EX_IOERR, "cannot make sandbox '%s'", name);
-	dir = open_dir(vms, temp);
-	if (dir < 0 || lock_file(dir, LOCK_EX, 0) < 0)
-		return fail_errno(EX_OSERR, "cannot make sandbox '%s'", name);
 	r = fill(dir, name, &spec);
 	if (r == 0 && renameat2(vms, temp, vms, name, RENAME_NOREPLACE) < 0)
 		r = errno == EEXIST

@@ -194,10 +194,12 @@ static enum session_end bad_frame(struct session *s, enum frame_type type)
 
 /* A pipe that poll calls writable takes PIPE_BUF bytes, and perhaps no more.
  * A file takes all. */
-static void begin_output(int fd, const unsigned char *data, size_t len)
+static bool begin_output(int fd, const unsigned char *data, size_t len)
 {
 	struct stat st;
 
+	if (fd < 0)
+		return false;
 	if (b.out_fd != fd || !b.out_piece)
 		b.out_piece = fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
 				      ? FRAME_MAX
@@ -205,6 +207,7 @@ static void begin_output(int fd, const unsigned char *data, size_t len)
 	b.out_fd = fd;
 	b.out = data;
 	b.out_len = len;
+	return true;
 }
 
 static enum session_end write_output(struct session *s)
@@ -289,8 +292,9 @@ static enum session_end take_frame(struct session *s, enum frame_type type,
 	switch ((int)type) {
 	case FRAME_STDOUT:
 	case FRAME_STDERR:
-		begin_output(type == FRAME_STDOUT ? s->out : s->err, data, len);
-		return END_NONE;
+		good = begin_output(type == FRAME_STDOUT ? s->out : s->err,
+				    data, len);
+		break;
 	case FRAME_CREDIT:
 		good = len == 4;
 		if (good)

@@ -36,7 +36,7 @@ enum session_end {
 
 struct session {
 	int sock;
-	int in, out, err; /* in: -1 when there is none */
+	int in, out, err; /* -1: none, and output for it is a bad frame */
 	int pidfd;	  /* of the VMM, or -1 */
 	bool raw;	  /* `in` is a terminal in raw mode */
 	bool proxy;	  /* forward signals */

@@ -89,17 +89,22 @@ static int bad_stream(const struct receiver *r, const char *what)
 
 /* ---- directories --------------------------------------------------------- */
 
+static void get_times(struct timespec times[2], uint64_t mtime)
+{
+	const uint64_t second = 1000000000;
+
+	times[0] = (struct timespec){.tv_nsec = UTIME_OMIT};
+	times[1].tv_sec = (time_t)(mtime / second);
+	times[1].tv_nsec = (long)(mtime % second);
+}
+
 static int set_looks(const struct receiver *r, int fd,
 		     const struct looks *looks)
 {
-	const uint64_t second = 1000000000;
 	mode_t mask = r->flags & TREE_UNTRUSTED ? 0777 : 07777;
-	const struct timespec times[2] = {
-	    {.tv_nsec = UTIME_OMIT			  },
-	    { .tv_sec = (time_t)(looks->mtime / second),
-	     .tv_nsec = (long)(looks->mtime % second)},
-	};
+	struct timespec times[2];
 
+	get_times(times, looks->mtime);
 	if (fchmod(fd, looks->mode & mask) < 0)
 		return -1;
 	return futimens(fd, times);
@@ -218,9 +223,9 @@ static int begin_file(struct receiver *r)
 		return -1;
 	if (S_ISLNK(r->looks.mode))
 		return 0;
-	r->file =
-	    openat(r->in, r->temp,
-		   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r->file = openat(r->in, r->temp,
+			 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			 0600);
 	if (r->file < 0)
 		return fail_errno(r, "create");
 	r->temp_made = 1;
@@ -279,11 +284,23 @@ static int recv_data(struct receiver *r)
 	return 0;
 }
 
+static int complete_link(const struct receiver *r)
+{
+	struct timespec times[2];
+
+	if (!r->temp_made)
+		return bad_stream(r, "an empty link");
+	get_times(times, r->looks.mtime);
+	if (utimensat(r->in, r->temp, times, AT_SYMLINK_NOFOLLOW) < 0)
+		return fail_errno(r, "set the time of");
+	return 0;
+}
+
 /* The size of a hole at the end, then the looks (argument 4). */
 static int complete(struct receiver *r)
 {
 	if (r->file < 0)
-		return r->temp_made ? 0 : bad_stream(r, "an empty link");
+		return complete_link(r);
 	if (r->at < r->size && ftruncate(r->file, (off_t)r->size) < 0)
 		return fail_errno(r, "write");
 	if (set_looks(r, r->file, &r->looks) < 0)

@@ -2,42 +2,19 @@
  * test-disk - copying and formatting disks, on real files.  Root, because a
  * full disk is a small tmpfs that only this process sees.
  */
-#include "../../src/disk.h"
-#include "../../src/image.h"
+#include "tap.h"
+#include "disk.h"
+#include "image.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <signal.h>
 
 #define MIB (1 << 20)
 
-static int count, failed;
 static int dir; /* where the files are */
-
-static void ok(bool good, const char *what)
-{
-	printf("%sok %d - %s\n", good ? "" : "not ", ++count, what);
-	failed += !good;
-}
-
-/* Was the last thing told one line that holds the text?  Empties it. */
-static bool told(const char *text)
-{
-	char line[2048];
-	ssize_t len = read_file(dir, "stderr", line, sizeof(line));
-	bool good = len > 1 && strstr(line, text) &&
-		    strchr(line, '\n') == line + len - 1;
-
-	if (!good)
-		printf("# told: %s\n", len > 0 ? line : "nothing");
-	if (ftruncate(STDERR_FILENO, 0) < 0)
-		return false;
-	return good;
-}
 
 static bool absent(const char *name)
 {
@@ -89,7 +66,7 @@ static void check_copy(int to, const char *what)
 		    same(dir, "from", to, "to");
 	struct stat a = look(dir, "from"), b = look(to, "to");
 
-	ok(good && a.st_size == b.st_size, what);
+	ok(good && a.st_size == b.st_size, "%s", what);
 	if (b.st_blocks > a.st_blocks + 64)
 		ok(false, "the copy takes more space");
 	unlinkat(to, "to", 0);
@@ -102,13 +79,13 @@ static void test_shapes(int to)
 		off_t size;
 		off_t places[4];
 	} shapes[] = {
-	    {"empty file",	   0,	      {-1}			  },
-	    {"one byte",		 1,	    {0, -1}			   },
-	    {"only a hole",	    64 * MIB,    {-1}			  },
-	    {"hole at the start", 32 * MIB,    {31 * MIB, -1}		  },
-	    {"hole at the end",	32 * MIB,	  {0, -1}			 },
-	    {"data between",	     64 * MIB,    {4096, 9 * MIB, 40 * MIB, -1}},
-	    {"odd size",		 5 * MIB + 7, {3, 5 * MIB + 6, -1}	  },
+		{"empty file",	       0,		  {-1}			      },
+		{"one byte",	     1,		{0, -1}		       },
+		{"only a hole",	64 * MIB,	  {-1}			      },
+		{"hole at the start", 32 * MIB,	{31 * MIB, -1}		      },
+		{"hole at the end",   32 * MIB,    {0, -1}			     },
+		{"data between",	 64 * MIB,	   {4096, 9 * MIB, 40 * MIB, -1}},
+		{"odd size",	     5 * MIB + 7, {3, 5 * MIB + 6, -1}	      },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
@@ -130,28 +107,28 @@ static void test_mode(void)
 static void test_refusals(void)
 {
 	ok(disk_copy(dir, "none", dir, "to", 0600) == -EX_NOINPUT &&
-	       absent("to") && told("cannot open 'none'"),
+		   absent("to") && told("cannot open 'none'"),
 	   "no source");
 	make(dir, "to", 3, (const off_t[]){0, -1});
 	ok(disk_copy(dir, "from", dir, "to", 0600) == -EX_CANTCREAT &&
-	       look(dir, "to").st_size == 3 && told("cannot make 'to'"),
+		   look(dir, "to").st_size == 3 && told("cannot make 'to'"),
 	   "target is there and stays");
 	unlinkat(dir, "to", 0);
 	mkdirat(dir, "folder", 0700);
 	ok(disk_copy(dir, "folder", dir, "to", 0600) == -EX_DATAERR &&
-	       absent("to") && told("not a regular file"),
+		   absent("to") && told("not a regular file"),
 	   "source is a directory");
 	mkfifoat(dir, "fifo", 0600);
 	ok(disk_copy(dir, "fifo", dir, "to", 0600) == -EX_DATAERR &&
-	       absent("to") && told("not a regular file"),
+		   absent("to") && told("not a regular file"),
 	   "source is a FIFO, without waiting");
 	ok(symlinkat("from", dir, "link") == 0 &&
-	       disk_copy(dir, "link", dir, "to", 0600) < 0 && absent("to") &&
-	       told("cannot open 'link'"),
+		   disk_copy(dir, "link", dir, "to", 0600) < 0 &&
+		   absent("to") && told("cannot open 'link'"),
 	   "source is a symbolic link");
 	ok(symlinkat("elsewhere", dir, "dangling") == 0 &&
-	       disk_copy(dir, "from", dir, "dangling", 0600) < 0 &&
-	       absent("elsewhere") && told("cannot make 'dangling'"),
+		   disk_copy(dir, "from", dir, "dangling", 0600) < 0 &&
+		   absent("elsewhere") && told("cannot make 'dangling'"),
 	   "target is a symbolic link");
 }
 
@@ -173,7 +150,7 @@ static void test_too_large(void)
 static void test_full(int small)
 {
 	AUTO_CLOSE int fd =
-	    openat(dir, "from", O_RDWR | O_CREAT | O_TRUNC, 0600);
+		openat(dir, "from", O_RDWR | O_CREAT | O_TRUNC, 0600);
 	AUTO_CLOSE int fill = openat(small, "fill", O_RDWR | O_CREAT, 0600);
 	static char data[4 * MIB];
 
@@ -181,16 +158,17 @@ static void test_full(int small)
 	if (write_full(fd, data, sizeof(data)) < 0)
 		die(EX_OSERR, "cannot write");
 	ok(disk_copy(dir, "from", small, "to", 0600) == -EX_IOERR &&
-	       faccessat(small, "to", F_OK, 0) < 0 &&
-	       told("which needs 4M: No space left"),
+		   faccessat(small, "to", F_OK, 0) < 0 &&
+		   told("which needs 4M: No space left"),
 	   "full disk: no file left, the needed size told");
 	if (fallocate(fill, 0, 0, MIB) < 0)
 		die(EX_OSERR, "cannot fill the disk");
 	ok(disk_make(small, "disk", 64 * MIB) == -EX_IOERR &&
-	       faccessat(small, "disk", F_OK, 0) < 0,
+		   faccessat(small, "disk", F_OK, 0) < 0,
 	   "full disk while formatting: no file left");
+	/* mkfs has its say as well. */
 	if (ftruncate(STDERR_FILENO, 0) < 0)
-		die(EX_OSERR, "cannot truncate");
+		die(EX_OSERR, "cannot empty stderr");
 }
 
 static bool is_ext4(const char *name)
@@ -210,7 +188,7 @@ static void test_make(void)
 	ok(disk_make(dir, "disk", 1LL << 33) == 0 && is_ext4("disk"),
 	   "format 8 GiB");
 	ok(look(dir, "disk").st_size == 1LL << 33 &&
-	       (look(dir, "disk").st_mode & 07777) == 0600,
+		   (look(dir, "disk").st_mode & 07777) == 0600,
 	   "its size and mode");
 	ok(look(dir, "disk").st_blocks * 512 < MIB, "it takes less than 1 MiB");
 	ok(disk_make(dir, "disk", 1LL << 33) == -EX_CANTCREAT && told("disk"),
@@ -221,11 +199,12 @@ static void test_make(void)
 	disk_make(dir, "a", 64 * MIB);
 	disk_make(dir, "b", 64 * MIB);
 	ok(image_digest(dir, "a", true, one) == 0 &&
-	       image_digest(dir, "b", true, two) == 0 && strcmp(one, two) == 0,
+		   image_digest(dir, "b", true, two) == 0 &&
+		   strcmp(one, two) == 0,
 	   "the same bytes at the same time");
 	setenv("PATH", "/nonexistent", 1);
 	ok(disk_make(dir, "c", 64 * MIB) == -EX_UNAVAILABLE && absent("c") &&
-	       told("cannot run mkfs.ext4"),
+		   told("cannot run mkfs.ext4"),
 	   "without mkfs.ext4");
 	setenv("PATH", path, 1);
 	free(path);
@@ -239,21 +218,21 @@ static void test_clone(void)
 	mkdirat(dir, "vm", 0700);
 	vm = open_dir(dir, "vm");
 	ok(disk_clone(dir, vm, 1LL << 33) == 0 &&
-	       image_digest(dir, "disk", true, one) == 0 &&
-	       image_digest(vm, "disk", true, two) == 0 &&
-	       strcmp(one, two) == 0,
+		   image_digest(dir, "disk", true, one) == 0 &&
+		   image_digest(vm, "disk", true, two) == 0 &&
+		   strcmp(one, two) == 0,
 	   "clone as large as the template");
 	unlinkat(vm, "disk", 0);
 	ok(disk_clone(dir, vm, 5LL << 32) == 0 &&
-	       look(vm, "disk").st_size == 5LL << 32 &&
-	       look(vm, "disk").st_blocks * 512 < MIB,
+		   look(vm, "disk").st_size == 5LL << 32 &&
+		   look(vm, "disk").st_blocks * 512 < MIB,
 	   "a larger one is still sparse");
 	ok(disk_grow(vm, "disk", 1LL << 33) == -EX_USAGE &&
-	       look(vm, "disk").st_size == 5LL << 32 && told("only grows"),
+		   look(vm, "disk").st_size == 5LL << 32 && told("only grows"),
 	   "a disk does not shrink");
 	unlinkat(vm, "disk", 0);
 	ok(disk_clone(dir, vm, 1LL << 30) == 0 &&
-	       look(vm, "disk").st_size == 1LL << 30,
+		   look(vm, "disk").st_size == 1LL << 30,
 	   "a smaller one is formatted");
 }
 
@@ -267,48 +246,43 @@ static void test_digest(void)
 
 	make(dir, "from", 4 * MIB, (const off_t[]){5000, 3 * MIB, -1});
 	ok(write_full(fd, zeros, sizeof(zeros)) == 0 &&
-	       pwrite(fd, "x", 1, 5000) == 1 &&
-	       pwrite(fd, "x", 1, 3 * MIB) == 1 &&
-	       image_digest(dir, "from", true, one) == 0 &&
-	       image_digest(dir, "dense", true, two) == 0 &&
-	       strcmp(one, two) == 0,
+		   pwrite(fd, "x", 1, 5000) == 1 &&
+		   pwrite(fd, "x", 1, 3 * MIB) == 1 &&
+		   image_digest(dir, "from", true, one) == 0 &&
+		   image_digest(dir, "dense", true, two) == 0 &&
+		   strcmp(one, two) == 0,
 	   "digest of blocks: holes do not matter");
 	ok(ftruncate(fd, 4 * MIB + 1) == 0 &&
-	       image_digest(dir, "dense", true, two) == 0 &&
-	       strcmp(one, two) != 0,
+		   image_digest(dir, "dense", true, two) == 0 &&
+		   strcmp(one, two) != 0,
 	   "digest of blocks: the size matters");
 	make(dir, "from", 4 * MIB, (const off_t[]){5000, 2 * MIB, -1});
 	ok(image_digest(dir, "from", true, two) == 0 && strcmp(one, two) != 0,
 	   "digest of blocks: the place matters");
 	make(dir, "from", 3, (const off_t[]){0, 1, 2, -1});
 	ok(image_digest(dir, "from", false, one) == 0 &&
-	       strcmp(one, "cd2eb0837c9b4c962c22d2ff8b5441b7b45805887f051d3"
-			   "9bf133b583baf6860") == 0,
+		   strcmp(one, "cd2eb0837c9b4c962c22d2ff8b5441b7b45805887f051d3"
+			       "9bf133b583baf6860") == 0,
 	   "digest of the whole: what sha256sum says");
 }
 
 int main(void)
 {
-	char base[] = "/var/tmp/test-disk.XXXXXX";
 	int small, other;
 
-	progname = "test-disk";
 	/* First of all: what was opened before belongs to the old mounts. */
 	if (unshare(CLONE_NEWNS) < 0 ||
 	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		die(EX_OSERR, "cannot have mounts of my own (must be root)");
-	if (!mkdtemp(base))
-		die(EX_OSERR, "cannot make %s", base);
-	dir = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = tap_dir();
 	if (fchdir(dir) < 0 || mkdir("small", 0700) < 0 ||
 	    mkdir("other", 0700) < 0 ||
 	    mount("tmpfs", "small", "tmpfs", 0, "size=1m") < 0 ||
 	    mount("tmpfs", "other", "tmpfs", 0, "size=64m") < 0)
-		die(EX_OSERR, "cannot mount in %s", base);
+		die(EX_OSERR, "cannot mount a tmpfs");
+	catch_stderr();
 	small = open_dir(dir, "small");
 	other = open_dir(dir, "other");
-	if (!freopen("stderr", "a+", stderr))
-		return EX_OSERR;
 	test_shapes(dir);
 	test_shapes(other);
 	test_mode();
@@ -322,7 +296,5 @@ int main(void)
 	close(other);
 	umount2("small", MNT_DETACH);
 	umount2("other", MNT_DETACH);
-	remove_tree(AT_FDCWD, base);
-	printf("1..%d\n", count);
-	return failed != 0;
+	return done();
 }
