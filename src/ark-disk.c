@@ -17,40 +17,48 @@
 
 static const char usage_line[] = "ark-disk VERB [OPTION]... [NAME]...";
 static const char help[] =
-    "usage: ark-disk import [-fl] DIR IMAGE\n"
-    "       ark-disk clone [--size SIZE] IMAGE NAME\n"
-    "       ark-disk resize NAME SIZE\n"
-    "       ark-disk ls [-q] [--json]\n"
-    "       ark-disk images [-q] [--json]\n"
-    "       ark-disk inspect|verify|rm IMAGE...\n"
-    "       ark-disk check-free [-f] IMAGE\n"
-    "       ark-disk sweep\n"
-    "\n"
-    "  import      seal DIR (kernel, initrd, base and perhaps disk, recipe,\n"
-    "              kernel_release) as an image\n"
-    "  clone       make a sandbox of an image, as ark create does\n"
-    "  resize      make the disk of a stopped sandbox larger\n"
-    "  ls          writable disks and images\n"
-    "  images      images with their sizes and kernels\n"
-    "  inspect     manifests and allocated bytes, one JSON line each\n"
-    "  verify      compare the files with the digests of the manifest\n"
-    "  rm          remove images; sandboxes keep what they run on\n"
-    "  check-free  73 when the image exists\n"
-    "  sweep       remove what builds that died have left\n"
-    "\n"
-    "  -f, --force     replace an image of that name\n"
-    "  -l, --link      take the files by hard link instead of copying them\n"
-    "  -q, --quiet     names only\n"
-    "      --json      JSON lines\n"
-    "      --size SIZE size of the disk, such as 20G\n"
-    "      --help      show this help\n"
-    "      --version   show the version\n";
+	"usage: ark-disk import [-fl] DIR IMAGE\n"
+	"       ark-disk clone [--size SIZE] IMAGE NAME\n"
+	"       ark-disk resize NAME SIZE\n"
+	"       ark-disk ls [-q] [--json]\n"
+	"       ark-disk images [-q] [--json]\n"
+	"       ark-disk inspect|verify|rm IMAGE...\n"
+	"       ark-disk check-free [-f] IMAGE\n"
+	"       ark-disk sweep\n"
+	"\n"
+	"  import      seal DIR (kernel, initrd, base and perhaps disk, "
+	"recipe,\n"
+	"              kernel_release) as an image\n"
+	"  clone       make a sandbox of an image, as ark create does\n"
+	"  resize      make the disk of a stopped sandbox larger\n"
+	"  ls          writable disks and images\n"
+	"  images      images with their sizes and kernels\n"
+	"  inspect     manifests and allocated bytes, one JSON line each\n"
+	"  verify      compare the files with the digests of the manifest\n"
+	"  rm          remove images; sandboxes keep what they run on\n"
+	"  check-free  73 when the image exists\n"
+	"  sweep       remove what builds that died have left\n"
+	"\n"
+	"  -f, --force     replace an image of that name\n"
+	"  -l, --link      take the files by hard link instead of copying "
+	"them\n"
+	"  -q, --quiet     names only\n"
+	"      --json      JSON lines\n"
+	"      --size SIZE size of the disk, such as 20G\n"
+	"      --help      show this help\n"
+	"      --version   show the version\n";
 
 struct options {
 	unsigned import; /* IMPORT_* */
 	uint64_t size;
 	bool quiet;
 	bool json;
+};
+
+/* A list goes on after what cannot be shown, as with several names. */
+struct listing {
+	const struct options *o;
+	int result;
 };
 
 static int import(char **args, const struct options *o)
@@ -131,7 +139,7 @@ static void print_disk(const char *kind, const char *name, uint64_t size,
 
 static int list_sandbox(const char *name, void *data)
 {
-	const struct options *o = data;
+	const struct listing *listing = data;
 	AUTO_CLOSE int vms = root_open("vm");
 	AUTO_CLOSE int dir = -1;
 	struct stat st;
@@ -143,7 +151,7 @@ static int list_sandbox(const char *name, void *data)
 	if (dir < 0 || fstatat(dir, "disk", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	print_disk("disk", name, (uint64_t)st.st_size,
-		   allocated_bytes(st.st_blocks), o);
+		   allocated_bytes(st.st_blocks), listing->o);
 	return 0;
 }
 
@@ -162,28 +170,33 @@ static void add_size(int dir, const char *file, uint64_t *size,
 static int list_image(const char *name, void *data)
 {
 	static const char *const files[] = {"kernel", "initrd", "base", "disk"};
-	const struct options *o = data;
+	struct listing *listing = data;
 	AUTO_CLOSE int dir = image_open(name);
 	uint64_t size = 0, allocated = 0;
 
-	if (dir < 0)
-		return dir == -EX_NOINPUT ? 0 : dir;
+	if (dir < 0) {
+		listing->result = dir;
+		return 0;
+	}
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
 		add_size(dir, files[i], &size, &allocated);
-	print_disk("image", name, size, allocated, o);
+	print_disk("image", name, size, allocated, listing->o);
 	return 0;
 }
 
 static int list(char **args, const struct options *o)
 {
+	struct listing listing = {.o = o};
 	int r;
 
 	(void)args;
 	if (!o->json && !o->quiet)
 		printf("%-5s  %-24s  %6s  %9s\n", "KIND", "NAME", "SIZE",
 		       "ALLOCATED");
-	r = sandbox_each(list_sandbox, (void *)(uintptr_t)o);
-	return r ? r : image_each(list_image, (void *)(uintptr_t)o);
+	r = sandbox_each(list_sandbox, &listing);
+	if (r == 0)
+		r = image_each(list_image, &listing);
+	return r ? r : listing.result;
 }
 
 /* A manifest with the bytes that each file occupies; NULL, told. */
@@ -223,7 +236,7 @@ static void print_image(const char *name, const json_t *manifest)
 	json_t *value;
 
 	json_object_foreach((json_t *)(uintptr_t)sizes, key, value) sum +=
-	    json_integer_value(value);
+		json_integer_value(value);
 	format_size(used, sizeof(used), (uint64_t)sum);
 	printable(recipe, sizeof(recipe), text_of(manifest, "recipe"));
 	printable(release, sizeof(release),
@@ -252,25 +265,31 @@ static int show_image(const char *name, const struct options *o)
 	return 0;
 }
 
-/* A broken image is told, and the list goes on. */
 static int images_line(const char *name, void *data)
 {
-	const struct options *o = data;
+	struct listing *listing = data;
+	int r = 0;
 
-	if (o->quiet)
+	if (listing->o->quiet)
 		puts(name);
 	else
-		show_image(name, o);
+		r = show_image(name, listing->o);
+	if (r < 0)
+		listing->result = r;
 	return 0;
 }
 
 static int images(char **args, const struct options *o)
 {
+	struct listing listing = {.o = o};
+	int r;
+
 	(void)args;
 	if (!o->json && !o->quiet)
 		printf("%-24s  %-10s  %6s  %-28s  %s\n", "NAME", "RECIPE",
 		       "SIZE", "KERNEL", "CREATED");
-	return image_each(images_line, (void *)(uintptr_t)o);
+	r = image_each(images_line, &listing);
+	return r ? r : listing.result;
 }
 
 /* ---- images by name ----------------------------------------------------- */
@@ -325,16 +344,16 @@ static const struct verb {
 	int (*run)(char **args, const struct options *o);
 	const char *options;
 } verbs[] = {
-    {"import",     2,  import,	  "fl"},
-	{"clone",	  2,  clone_image, "s" },
-    {"resize",     2,  resize,	  ""  },
-	{"ls",	       0,  list,	"qj"},
-    {"images",     0,  images,	  "qj"},
-	{"inspect",    -1, inspect,	 ""  },
-    {"verify",     -1, verify,	   ""  },
-	{"rm",	       -1, rm,	       ""	 },
-    {"check-free", 1,  check_free,  "f" },
-	{"sweep",	  0,  sweep,	    ""  },
+	{"import",	   2,  import,      "fl"},
+	    {"clone",      2,	 clone_image, "s" },
+	{"resize",	   2,  resize,      ""	},
+	    {"ls",	   0,  list,	    "qj"},
+	{"images",	   0,  images,      "qj"},
+	    {"inspect",	-1, inspect,     ""  },
+	{"verify",	   -1, verify,      ""	 },
+	    {"rm",	   -1, rm,	   ""  },
+	{"check-free", 1,  check_free,  "f" },
+	    {"sweep",      0,	 sweep,	""  },
 };
 
 static void parse_option(int c, struct options *o)
@@ -367,14 +386,14 @@ static void parse(int argc, char **argv, const struct verb *verb,
 		  struct options *o)
 {
 	static const struct option table[] = {
-	    {"force",   no_argument,	   NULL, 'f'},
-	    {"link",    no_argument,	  NULL, 'l'},
-	    {"quiet",   no_argument,	   NULL, 'q'},
-	    {"json",    no_argument,	  NULL, 'j'},
-	    {"size",    required_argument, NULL, 's'},
-	    {"help",    no_argument,	  NULL, 'h'},
-	    {"version", no_argument,	     NULL, 'V'},
-	    {NULL,	   0,		      NULL, 0  },
+		{"force",	  no_argument,       NULL, 'f'},
+		{"link",	 no_argument,	      NULL, 'l'},
+		{"quiet",	  no_argument,       NULL, 'q'},
+		{"json",	 no_argument,	      NULL, 'j'},
+		{"size",	 required_argument, NULL, 's'},
+		{"help",	 no_argument,	      NULL, 'h'},
+		{"version", no_argument,	 NULL, 'V'},
+		{NULL,      0,		  NULL, 0	 },
 	};
 	int c;
 

@@ -48,10 +48,8 @@ static int write_at(int fd, const char *buf, size_t len, off_t at)
  * not be written: a file system without SEEK_DATA calls everything data. */
 static int copy_by_hand(int in, int out, off_t at, off_t end)
 {
-	AUTO_FREE char *buf = malloc(CHUNK);
+	char buf[CHUNK];
 
-	if (!buf)
-		return -1;
 	while (at < end) {
 		size_t want = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
 		ssize_t n = pread(in, buf, want, at);
@@ -82,8 +80,8 @@ static int copy_extent(int in, int out, off_t at, off_t end)
 	off_t to = at;
 
 	while (at < end) {
-		ssize_t n =
-		    copy_file_range(in, &at, out, &to, (size_t)(end - at), 0);
+		ssize_t n = copy_file_range(in, &at, out, &to,
+					    (size_t)(end - at), 0);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -136,9 +134,9 @@ static int give_up(int dir, const char *name, uint64_t needed)
 /* A new file that nobody else can have open; -1 and errno. */
 static int create(int dir, const char *name, mode_t mode)
 {
-	int fd =
-	    openat(dir, name,
-		   O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = openat(dir, name,
+			O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+			0600);
 
 	/* Not by openat(): a umask would have its say. */
 	if (fd >= 0 && fchmod(fd, mode) < 0) {
@@ -155,7 +153,7 @@ int disk_copy(int from_dir, const char *from, int to_dir, const char *to,
 	AUTO_CLOSE int out = -1;
 	/* O_NONBLOCK: a FIFO of that name must not make us wait. */
 	AUTO_CLOSE int in = openat(
-	    from_dir, from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		from_dir, from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
 
 	if (in < 0 || fstat(in, &st) < 0)
@@ -176,32 +174,34 @@ int disk_copy(int from_dir, const char *from, int to_dir, const char *to,
  * and none that somebody could swap meanwhile. */
 static int format(int fd, uint64_t size)
 {
+	static const char features[] =
+		"none,has_journal,ext_attr,resize_inode,dir_index,filetype,"
+		"extent,64bit,flex_bg,sparse_super,large_file,huge_file,"
+		"dir_nlink,extra_isize,metadata_csum";
 	uint64_t journal = size / 16 / MIB;
 	char path[64], journal_arg[32], extended[160];
 	const char *const argv[] = {
-	    "mkfs.ext4",
-	    "-q",
-	    "-F",
-	    "-b",
-	    "4096",
-	    "-I",
-	    "256",
-	    "-i",
-	    "16384",
-	    "-m",
-	    "0",
-	    "-U",
-	    "61726b00-6469-736b-8000-000000000001",
-	    "-J",
-	    journal_arg,
-	    "-O",
-	    "none,has_journal,ext_attr,resize_inode,dir_index,filetype,"
-	    "extent,64bit,flex_bg,sparse_super,large_file,huge_file,"
-	    "dir_nlink,extra_isize,metadata_csum",
-	    "-E",
-	    extended,
-	    path,
-	    NULL,
+		"mkfs.ext4",
+		"-q",
+		"-F",
+		"-b",
+		"4096",
+		"-I",
+		"256",
+		"-i",
+		"16384",
+		"-m",
+		"0",
+		"-U",
+		"61726b00-6469-736b-8000-000000000001",
+		"-J",
+		journal_arg,
+		"-O",
+		features,
+		"-E",
+		extended,
+		path,
+		NULL,
 	};
 
 	if (journal > 16)
@@ -217,7 +217,7 @@ static int format(int fd, uint64_t size)
 	snprintf(extended, sizeof(extended),
 		 "lazy_itable_init=1,lazy_journal_init=1,nodiscard,"
 		 "hash_seed=61726b00-6469-736b-8000-000000000002,resize=%llu",
-		 (unsigned long long)(size / 4096 * 128));
+		 (unsigned long long)size / 4096 * 128);
 	return run_wait(argv);
 }
 
@@ -244,8 +244,8 @@ int disk_make(int dir, const char *name, uint64_t size)
 
 int disk_grow(int dir, const char *name, uint64_t size)
 {
-	AUTO_CLOSE int fd =
-	    openat(dir, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	AUTO_CLOSE int fd = openat(
+		dir, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)

@@ -28,16 +28,17 @@ static const struct part {
 	const char *magic;
 	bool sparse; /* how its digest is taken */
 } parts[] = {
-    {"kernel", "an ELF kernel",		0,	   "\177ELF",  false},
-    {"initrd", "an uncompressed cpio archive", 0,	  "070701",   false},
-    {"base",   "an ext4 file system",	    0x438, "\x53\xef", false},
-    {"disk",   "an ext4 file system",	    0x438, "\x53\xef", true },
+	{"kernel", "an ELF kernel",		    0,     "\177ELF",  false},
+	{"initrd", "an uncompressed cpio archive", 0,     "070701",	false},
+	{"base",	 "an ext4 file system",		0x438, "\x53\xef", false},
+	{"disk",	 "an ext4 file system",		0x438, "\x53\xef", true },
 };
 
 static int check_magic(int dir, const struct part *part, const char *from)
 {
-	AUTO_CLOSE int fd = openat(
-	    dir, part->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	AUTO_CLOSE int fd =
+		openat(dir, part->name,
+		       O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	size_t len = strlen(part->magic);
 	char have[8];
 	struct stat st;
@@ -81,7 +82,7 @@ static int seal(int dir, const struct part *part, json_t *digests,
 		json_t *sizes)
 {
 	AUTO_CLOSE int fd =
-	    openat(dir, part->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		openat(dir, part->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	char digest[DIGEST_MAX];
 	struct stat st;
 

@@ -22,7 +22,7 @@
 
 #define MANIFEST_MAX 65536
 #define BLOCK 4096
-#define CHUNK (64 * BLOCK)
+#define CHUNK (16 * BLOCK)
 
 int image_open(const char *name)
 {
@@ -81,11 +81,9 @@ static void add_blocks(SHA2_CTX *sum, const uint8_t *buf, size_t len, off_t at)
 /* Feed the file to the sum; returns its size, or -1 and errno. */
 static off_t add_file(SHA2_CTX *sum, int fd, bool sparse)
 {
-	AUTO_FREE uint8_t *buf = malloc(CHUNK);
+	uint8_t buf[CHUNK];
 	off_t at = 0;
 
-	if (!buf)
-		return -1;
 	for (;;) {
 		ssize_t n;
 
@@ -114,8 +112,8 @@ static off_t add_file(SHA2_CTX *sum, int fd, bool sparse)
 int image_digest(int dir, const char *name, bool sparse,
 		 char digest[DIGEST_MAX])
 {
-	AUTO_CLOSE int fd =
-	    openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	AUTO_CLOSE int fd = openat(
+		dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	char hex[SHA256_DIGEST_STRING_LENGTH];
 	SHA2_CTX sum;
 	off_t size;
@@ -149,7 +147,7 @@ json_t *image_manifest(int dir, const char *name)
 		return NULL;
 	}
 	manifest =
-	    json_loadb(text, (size_t)len, JSON_REJECT_DUPLICATES, &error);
+		json_loadb(text, (size_t)len, JSON_REJECT_DUPLICATES, &error);
 	if (!manifest)
 		fail(EX_DATAERR, "image '%s' is broken: manifest.json:%d: %s",
 		     name, error.line, error.text);
@@ -161,7 +159,7 @@ static int check_file(int dir, const char *image, const char *file,
 		      const json_t *manifest)
 {
 	const char *want = json_string_value(
-	    json_object_get(json_object_get(manifest, "sha256"), file));
+		json_object_get(json_object_get(manifest, "sha256"), file));
 	char have[DIGEST_MAX];
 
 	if (!want)

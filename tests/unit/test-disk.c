@@ -167,7 +167,8 @@ static void test_full(int small)
 		   faccessat(small, "disk", F_OK, 0) < 0,
 	   "full disk while formatting: no file left");
 	/* mkfs has its say as well. */
-	if (ftruncate(STDERR_FILENO, 0) < 0)
+	if (ftruncate(STDERR_FILENO, 0) < 0 ||
+	    lseek(STDERR_FILENO, 0, SEEK_SET) < 0)
 		die(EX_OSERR, "cannot empty stderr");
 }
 
