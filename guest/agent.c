@@ -194,7 +194,7 @@ void agent_main(void)
 	if (signals < 0 || (tcp < 0 && vsock < 0))
 		fatal("the agent cannot listen: %s", strerror(errno));
 	protect();
-	say(AGENT_READY + strlen("ark: "));
+	say("%s", &AGENT_READY[sizeof("ark: ") - 1]);
 	for (;;) {
 		watched = 0;
 		wake = NEVER;

@@ -111,16 +111,29 @@ static int remove_one(const char *path, const struct stat *st, int type,
 	return 0;
 }
 
-/* An exec may have made cgroups of its own in it (a container engine). */
 bool cgroup_remove(uint32_t id)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", id);
+	return unlinkat(root, name, AT_REMOVEDIR) == 0;
+}
+
+void cgroup_clear(uint32_t id)
 {
 	char path[48];
 
 	snprintf(path, sizeof(path), ROOT "/ark/%u", id);
-	if (rmdir(path) == 0 || errno == ENOENT)
-		return true;
 	nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-	return access(path, F_OK) < 0;
+}
+
+bool cgroup_empty(int events)
+{
+	char text[64];
+	ssize_t n = pread(events, text, sizeof(text) - 1, 0);
+
+	text[n < 0 ? 0 : n] = '\0';
+	return strstr(text, "populated 0") != NULL;
 }
 
 int cgroup_kill(int dir, int signal)

@@ -75,6 +75,13 @@ void conns_drop(const struct conn *but)
 			lost(c, true);
 }
 
+void conns_goodbye(void)
+{
+	for (struct conn *c = conns; c; c = c->next)
+		if (c->state < CONN_LAST)
+			conn_error(c, EX_ARK, "the guest is going down");
+}
+
 void conn_send(struct conn *c, enum frame_type type, const void *data,
 	       size_t len)
 {

@@ -199,9 +199,7 @@ static void not_started(struct exec *e, struct conn *c)
 void exec_start(struct conn *c)
 {
 	struct child child = {
-		.req = &c->req, .stdio = {-1, -1, -1},
-		       .tty = -1, .error = -1
-	     };
+		.req = &c->req, .stdio = {-1, -1, -1}, .tty = -1, .error = -1};
 	struct exec *e = exec_new(c);
 
 	if (!e)
@@ -319,14 +317,12 @@ static void ended(struct exec *e)
 static void events_ready(void *object, short revents)
 {
 	struct exec *e = object;
-	char text[64];
 
 	(void)revents;
-	if (e->events < 0)
+	if (e->events < 0 || !cgroup_empty(e->events))
 		return;
-	/* Reading it arms the next notice. */
-	if (pread(e->events, text, sizeof(text), 0) > 0 && cgroup_remove(e->id))
-		ended(e);
+	cgroup_clear(e->id);
+	ended(e);
 }
 
 /* The leader's output is sent: tell its result, see what it left behind.  Who

@@ -174,6 +174,8 @@ void conn_give_up(struct conn *c);
 void conns_tell(const struct exec *e);
 /* Drop all connections but one: those of before a restore. */
 void conns_drop(const struct conn *but);
+/* Tell all that the guest goes down: nothing else would, when it is off. */
+void conns_goodbye(void);
 
 /* ---- op.c: operations on complete requests ------------------------------ */
 
@@ -283,11 +285,15 @@ NORETURN void transfer_run(const struct request *r, int conn, uint32_t id);
 /* ---- cgroup.c ----------------------------------------------------------- */
 
 void cgroup_init(void);
-int cgroup_make(uint32_t id); /* descriptor, or -1 and errno */
-bool cgroup_remove(uint32_t id);
+int cgroup_make(uint32_t id);	 /* descriptor, or -1 and errno */
+bool cgroup_remove(uint32_t id); /* false while somebody is in it */
+/* Nobody is in it any more, but cgroups that the exec made in it may be. */
+void cgroup_clear(uint32_t id);
 int cgroup_kill(int dir, int signal); /* every process in it */
 bool cgroup_oom(int dir);
+/* POLLPRI when it may have become empty; asking arms the next notice. */
 int cgroup_events(int dir);
+bool cgroup_empty(int events);
 
 /* ---- identity.c: who this guest is -------------------------------------- */
 

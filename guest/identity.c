@@ -23,7 +23,7 @@
 #include <linux/random.h>
 
 #define HOSTS_MAX 65536
-#define OWN_LINE "127.0.1.1"
+#define OWN_LINE "127.0.1.1\t"
 
 static unsigned char current[GENERATION_LEN];
 static bool known;
@@ -64,7 +64,8 @@ static size_t filter_hosts(char *text, size_t len)
 		const char *end = memchr(text + at, '\n', len - at);
 		size_t line = end ? (size_t)(end - text) + 1 - at : len - at;
 
-		if (strncmp(text + at, OWN_LINE, strlen(OWN_LINE)) != 0) {
+		if (line < sizeof(OWN_LINE) ||
+		    memcmp(text + at, OWN_LINE, sizeof(OWN_LINE) - 1) != 0) {
 			memmove(text + kept, text + at, line);
 			kept += line;
 		}
@@ -84,15 +85,17 @@ static int write_hosts(const char *name)
 	ssize_t n = -1;
 	size_t len;
 
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	    st.st_size <= HOSTS_MAX)
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		if (st.st_size > HOSTS_MAX)
+			return 0; /* somebody's list, better left alone */
 		n = read(fd, text, HOSTS_MAX);
+	}
 	if (n <= 0)
 		n = snprintf(text, sizeof(text),
 			     "127.0.0.1\tlocalhost\n::1\tlocalhost\n");
 	len = filter_hosts(text, (size_t)n);
-	len += (size_t)snprintf(text + len, sizeof(text) - len,
-				OWN_LINE "\t%s\n", name);
+	len += (size_t)snprintf(text + len, sizeof(text) - len, OWN_LINE "%s\n",
+				name);
 	return write_file("/etc/hosts", 0644, text, len);
 }
 

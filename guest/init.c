@@ -96,9 +96,10 @@ static void first_mounts(void)
 	mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 	/* The kernel found no console for us if /dev was empty: then 0 to 2 are
 	 * free, and must not become something else's. */
-	do
-		fd = open("/dev/console", O_RDWR | O_NOCTTY);
-	while (fd >= 0 && fd < 2);
+	fd = open("/dev/console", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	for (int i = 0; i < 3 && fd >= 0; i++)
+		if (dup2(fd, i) < 0 || fcntl(i, F_SETFD, 0) < 0)
+			fatal("no console: %s", strerror(errno));
 	if (fd > 2)
 		close(fd);
 	fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
@@ -133,7 +134,7 @@ static void load_modules(void)
 	free(entries);
 }
 
-static void move_mount(const char *from, const char *to)
+static void carry(const char *from, const char *to)
 {
 	mkdir(to, 0755);
 	if (mount(from, to, NULL, MS_MOVE, NULL) < 0)
@@ -142,9 +143,9 @@ static void move_mount(const char *from, const char *to)
 
 static void switch_root(void)
 {
-	move_mount("/dev", ROOT "/dev");
-	move_mount("/proc", ROOT "/proc");
-	move_mount("/sys", ROOT "/sys");
+	carry("/dev", ROOT "/dev");
+	carry("/proc", ROOT "/proc");
+	carry("/sys", ROOT "/sys");
 	unlink("/init");
 	if (chdir(ROOT) < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 ||
 	    chroot(".") < 0 || chdir("/") < 0)

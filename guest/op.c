@@ -18,14 +18,16 @@ static const char states[][8] = {
 
 static void op_identity(struct conn *c)
 {
-	bool again = identity() != NULL;
+	static bool again; /* also after one that failed */
+	bool restored = again;
 	char why[128];
 
+	again = true;
 	if (identity_set(&c->req, why, sizeof(why)) < 0) {
 		conn_error(c, EX_ARK, "cannot take on the identity: %s", why);
 		return;
 	}
-	if (again) {
+	if (restored) {
 		conns_drop(c);
 		execs_restored();
 	}
@@ -130,12 +132,12 @@ void op_run(struct conn *c)
 {
 	const unsigned char *mine = identity();
 	const unsigned char *meant = c->req.hello_generation;
+	bool needs_none =
+		c->req.op == OP_IDENTITY || (c->req.op == OP_PING && !mine);
 
-	if (c->req.op == OP_IDENTITY || (c->req.op == OP_PING && !mine))
-		operations[c->req.op](c);
-	else if (!mine)
+	if (!mine && !needs_none)
 		conn_error(c, EX_ARK, "the guest has no identity yet");
-	else if (memcmp(mine, meant, GENERATION_LEN) != 0)
+	else if (!needs_none && memcmp(mine, meant, GENERATION_LEN) != 0)
 		conn_error(c, EX_ARK,
 			   "the guest is of another generation: it was "
 			   "restored meanwhile");

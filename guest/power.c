@@ -38,6 +38,7 @@ static void wait_all(uint64_t until)
 
 void power_off(void)
 {
+	conns_goodbye();
 	if (getpid() == 1) {
 		kill(-1, SIGTERM);
 		kill(-1, SIGCONT);

@@ -185,21 +185,21 @@ static const struct option {
 	size_t min, max;
 	take_fn *take;
 } options[] = {
-	{FRAME_ARG,	    true,  true,	0,		   FRAME_MAX,      take_arg     },
-	{FRAME_ENV,	    true,  true,	2,		   FRAME_MAX,      take_env     },
-	{FRAME_CWD,	    true,  false, 1,		    PATH_MAX - 1,	  take_cwd	  },
-	{FRAME_USER,	     true,  false, 1,		     255,		  take_user	   },
-	{FRAME_TIMEOUT,	false, false, 8,		 8,		    take_timeout },
-	{FRAME_FLAGS,      false, false, 4,	       4,		  take_flags   },
-	{FRAME_ID,	   true,	 false, 1,		   10,	       take_id      },
-	{FRAME_PATH,	     true,  false, 1,		     PATH_MAX - 1,   take_path    },
+	{FRAME_ARG, true, true, 0, FRAME_MAX, take_arg},
+	{FRAME_ENV, true, true, 2, FRAME_MAX, take_env},
+	{FRAME_CWD, true, false, 1, PATH_MAX - 1, take_cwd},
+	{FRAME_USER, true, false, 1, 255, take_user},
+	{FRAME_TIMEOUT, false, false, 8, 8, take_timeout},
+	{FRAME_FLAGS, false, false, 4, 4, take_flags},
+	{FRAME_ID, true, false, 1, 10, take_id},
+	{FRAME_PATH, true, false, 1, PATH_MAX - 1, take_path},
 	{FRAME_GENERATION, false, false, GENERATION_LEN, GENERATION_LEN,
-	 take_generation							      },
-	{FRAME_SEED,	     false, false, SEED_LEN,	     SEED_LEN,       take_seed	},
-	{FRAME_TIME,	     false, false, 8,	      8,		 take_time	  },
-	{FRAME_HOSTNAME,	 true,  false, 1,		 63,	     take_hostname},
-	{FRAME_WINSIZE,	false, false, 4,		 4,		    take_winsize },
-	{FRAME_SIGNAL,     false, false, 4,		4,		   take_signal  },
+	 take_generation},
+	{FRAME_SEED, false, false, SEED_LEN, SEED_LEN, take_seed},
+	{FRAME_TIME, false, false, 8, 8, take_time},
+	{FRAME_HOSTNAME, true, false, 1, 63, take_hostname},
+	{FRAME_WINSIZE, false, false, 4, 4, take_winsize},
+	{FRAME_SIGNAL, false, false, 4, 4, take_signal},
 };
 
 #define IDENTITY_FRAMES                                                        \
@@ -213,19 +213,19 @@ static const struct {
 	uint64_t needs, takes; /* takes: on top of what it needs */
 	uint32_t flags;	       /* those that have a meaning */
 } shapes[] = {
-	[OP_IDENTITY] = {IDENTITY_FRAMES,		  0,		     0},
-	[OP_PING] = {0,				0,		   0},
-	[OP_EXEC] = {0,				EXEC_FRAMES,
-			 EXEC_TTY | EXEC_DETACH | EXEC_NO_STDIN | EXEC_PROBE	},
-	[OP_LIST] = {0,				0,		   0},
-	[OP_LOGS] = {BIT(FRAME_ID),		    0,		       0},
-	[OP_ATTACH] = {BIT(FRAME_ID),		      BIT(FRAME_WINSIZE), 0},
-	[OP_KILL] = {BIT(FRAME_ID),		    BIT(FRAME_SIGNAL),  0},
-	[OP_WAIT] = {BIT(FRAME_ID),		    0,		       0},
-	[OP_GET] = {BIT(FRAME_PATH),		     0,			0},
+	[OP_IDENTITY] = {IDENTITY_FRAMES, 0, 0},
+	[OP_PING] = {0, 0, 0},
+	[OP_EXEC] = {0, EXEC_FRAMES,
+		     EXEC_TTY | EXEC_DETACH | EXEC_NO_STDIN | EXEC_PROBE},
+	[OP_LIST] = {0, 0, 0},
+	[OP_LOGS] = {BIT(FRAME_ID), 0, 0},
+	[OP_ATTACH] = {BIT(FRAME_ID), BIT(FRAME_WINSIZE), 0},
+	[OP_KILL] = {BIT(FRAME_ID), BIT(FRAME_SIGNAL), 0},
+	[OP_WAIT] = {BIT(FRAME_ID), 0, 0},
+	[OP_GET] = {BIT(FRAME_PATH), 0, 0},
 	[OP_PUT] = {BIT(FRAME_PATH) | BIT(FRAME_ARG), BIT(FRAME_FLAGS),
-			 FILE_PARENTS | FILE_INTO				    },
-	[OP_POWEROFF] = {0,				0,		       0},
+		    FILE_PARENTS | FILE_INTO},
+	[OP_POWEROFF] = {0, 0, 0},
 };
 
 static const char *take_hello(struct request *r, const unsigned char *data,

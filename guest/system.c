@@ -13,15 +13,15 @@ static const struct {
 	unsigned long flags;
 	mode_t mode;
 } mounts[] = {
-	{"/run",	 "tmpfs",  "mode=0755",		       MS_NOSUID | MS_NODEV, 0755 },
+	{"/run", "tmpfs", "mode=0755", MS_NOSUID | MS_NODEV, 0755},
 	{"/dev/pts", "devpts", "gid=5,mode=620,ptmxmode=666",
-	 MS_NOSUID | MS_NOEXEC,						     0755 },
-	{"/dev/shm", "tmpfs",  "mode=1777",		   MS_NOSUID | MS_NODEV, 01777},
+	 MS_NOSUID | MS_NOEXEC, 0755},
+	{"/dev/shm", "tmpfs", "mode=1777", MS_NOSUID | MS_NODEV, 01777},
 };
 
 static const char *const links[][2] = {
-	{"/proc/self/fd",	  "/dev/fd"	   },
-	{"/proc/self/fd/0", "/dev/stdin" },
+	{"/proc/self/fd", "/dev/fd"},
+	{"/proc/self/fd/0", "/dev/stdin"},
 	{"/proc/self/fd/1", "/dev/stdout"},
 	{"/proc/self/fd/2", "/dev/stderr"},
 };

@@ -88,7 +88,7 @@ void transfer_run(const struct request *r, int conn, uint32_t id)
 		_exit(EX_OSERR);
 	syscall(SYS_close_range, CONN_FD + 1, ~0u, 0);
 	child_reset();
-	root = open("/", O_RDONLY | O_DIRECTORY);
+	root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	snprintf(text, sizeof(text), "%u", id);
 	if (frame_send_text(CONN_FD, FRAME_STARTED, text) < 0)
 		_exit(EX_IOERR);

@@ -301,9 +301,9 @@ static int copy_one(const char *source, const struct place *to, unsigned flags)
 static unsigned parse_options(int argc, char **argv)
 {
 	static const struct option known[] = {
-		{"parents",    no_argument, NULL, 'p'},
-		{"help",	 no_argument, NULL, 'h'},
-		{"version",	    no_argument, NULL, 'V'},
+		{"parents", no_argument, NULL, 'p'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
 		{0},
 	};
 	unsigned flags = 0;

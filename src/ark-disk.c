@@ -7,6 +7,7 @@
  */
 #include "disk.h"
 #include "image.h"
+#include "stage.h"
 #include "state.h"
 
 #include <errno.h>
@@ -333,7 +334,7 @@ static int sweep(char **args, const struct options *o)
 {
 	(void)args;
 	(void)o;
-	return image_sweep();
+	return stage_sweep("image");
 }
 
 /* ---- main --------------------------------------------------------------- */
@@ -344,16 +345,18 @@ static const struct verb {
 	int (*run)(char **args, const struct options *o);
 	const char *options;
 } verbs[] = {
-	{"import",	   2,  import,      "fl"},
-	    {"clone",      2,	 clone_image, "s" },
-	{"resize",	   2,  resize,      ""	},
-	    {"ls",	   0,  list,	    "qj"},
-	{"images",	   0,  images,      "qj"},
-	    {"inspect",	-1, inspect,     ""  },
-	{"verify",	   -1, verify,      ""	 },
-	    {"rm",	   -1, rm,	   ""  },
-	{"check-free", 1,  check_free,  "f" },
-	    {"sweep",      0,	 sweep,	""  },
+	/* clang-format off */
+	{"import",	2,  import,	 "fl"},
+	{"clone",	2,  clone_image, "s"},
+	{"resize",	2,  resize,	 ""},
+	{"ls",		0,  list,	 "qj"},
+	{"images",	0,  images,	 "qj"},
+	{"inspect",	-1, inspect,	 ""},
+	{"verify",	-1, verify,	 ""},
+	{"rm",		-1, rm,		 ""},
+	{"check-free",	1,  check_free,	 "f"},
+	{"sweep",	0,  sweep,	 ""},
+	/* clang-format on */
 };
 
 static void parse_option(int c, struct options *o)
@@ -386,14 +389,14 @@ static void parse(int argc, char **argv, const struct verb *verb,
 		  struct options *o)
 {
 	static const struct option table[] = {
-		{"force",	  no_argument,       NULL, 'f'},
-		{"link",	 no_argument,	      NULL, 'l'},
-		{"quiet",	  no_argument,       NULL, 'q'},
-		{"json",	 no_argument,	      NULL, 'j'},
-		{"size",	 required_argument, NULL, 's'},
-		{"help",	 no_argument,	      NULL, 'h'},
-		{"version", no_argument,	 NULL, 'V'},
-		{NULL,      0,		  NULL, 0	 },
+		{"force", no_argument, NULL, 'f'},
+		{"link", no_argument, NULL, 'l'},
+		{"quiet", no_argument, NULL, 'q'},
+		{"json", no_argument, NULL, 'j'},
+		{"size", required_argument, NULL, 's'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
 	};
 	int c;
 

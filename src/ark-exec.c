@@ -42,7 +42,7 @@ static const char help[] =
 	"The exit code is the command's; 124 timeout, 125 the sandbox failed,\n"
 	"126 not executable, 127 not found, 128+N killed by signal N.\n";
 
-enum { OPT_TIMEOUT = 256, OPT_STATUS_FD, OPT_HELP, OPT_VERSION };
+enum { OPT_TIMEOUT = 256, OPT_STATUS, OPT_HELP, OPT_VERSION };
 
 enum tty_choice { TTY_AUTO, TTY_FORCE, TTY_NEVER };
 
@@ -259,7 +259,7 @@ static void parse_option(struct options *o, int c, const char *arg)
 		if (!parse_duration(arg, &o->timeout, &why))
 			die(EX_USAGE, "bad timeout '%s': %s", arg, why);
 		break;
-	case OPT_STATUS_FD:
+	case OPT_STATUS:
 		o->status_fd = parse_fd(arg);
 		break;
 	case OPT_HELP:
@@ -277,19 +277,19 @@ static void parse_option(struct options *o, int c, const char *arg)
 static void parse_options(struct options *o, int argc, char **argv)
 {
 	static const struct option known[] = {
-		{"tty",		no_argument, NULL, 't'},
-		{"no-tty",		   no_argument, NULL, 'T'},
-		{"no-stdin",		     no_argument, NULL, 'n'},
-		{"interactive",no_argument, NULL, 'i'},
-		{"detach",		   no_argument, NULL, 'd'},
-		{"env",		required_argument, NULL, 'e'},
-		{"user",		 required_argument, NULL, 'u'},
-		{"workdir",		    required_argument, NULL, 'w'},
-		{"cwd",		required_argument, NULL, 'w'},
-		{"timeout",		    required_argument, NULL, OPT_TIMEOUT},
-		{"status-fd",	      required_argument, NULL, OPT_STATUS_FD},
-		{"help",		 no_argument, NULL, OPT_HELP},
-		{"version",		    no_argument, NULL, OPT_VERSION},
+		{"tty", no_argument, NULL, 't'},
+		{"no-tty", no_argument, NULL, 'T'},
+		{"no-stdin", no_argument, NULL, 'n'},
+		{"interactive", no_argument, NULL, 'i'},
+		{"detach", no_argument, NULL, 'd'},
+		{"env", required_argument, NULL, 'e'},
+		{"user", required_argument, NULL, 'u'},
+		{"workdir", required_argument, NULL, 'w'},
+		{"cwd", required_argument, NULL, 'w'},
+		{"timeout", required_argument, NULL, OPT_TIMEOUT},
+		{"status-fd", required_argument, NULL, OPT_STATUS},
+		{"help", no_argument, NULL, OPT_HELP},
+		{"version", no_argument, NULL, OPT_VERSION},
 		{0},
 	};
 	int c;

@@ -7,6 +7,7 @@
  */
 #include "keeper.h"
 #include "slot.h"
+#include "stage.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,40 +26,6 @@ static const char help[] =
 static void told(const char *what, const char *name)
 {
 	printf("removed %s %s\n", what, name);
-}
-
-/* Half-made or half-removed things: ".NAME.PID" that nobody locks. */
-static int sweep_temps(const char *folder)
-{
-	AUTO_CLOSE int dir = root_open(folder);
-	DIR *stream = dir < 0 ? NULL : fdopendir(dup(dir));
-	const struct dirent *entry;
-	int result = 0;
-
-	if (!stream)
-		return dir < 0 ? dir
-			       : fail_errno(EX_OSERR, "cannot list '%s'",
-					    folder);
-	/* Nobody is between making a directory and locking it. */
-	if (lock_file(dir, LOCK_EX, 10000) < 0)
-		result = fail_errno(EX_TEMPFAIL, "cannot lock '%s'", folder);
-	while ((entry = readdir(stream))) {
-		const char *name = entry->d_name;
-		AUTO_CLOSE int held = -1;
-
-		if (name[0] != '.' || !name[1] || strcmp(name, "..") == 0)
-			continue;
-		held = open_dir(dir, name);
-		if (held >= 0 && lock_file(held, LOCK_EX, 0) < 0)
-			continue;
-		if (remove_tree(dir, name) == 0)
-			told("half-made", name + 1);
-		else
-			result = fail_errno(EX_OSERR, "cannot remove '%s/%s'",
-					    folder, name);
-	}
-	closedir(stream);
-	return result;
 }
 
 /* A sandbox whose VM ended with nobody there to do the rest. */
@@ -143,7 +110,7 @@ static int sweep_slots(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const folders[] = {"vm", "image", "kernel"};
+	static const char *const folders[] = {"vm", "image"};
 	int result = 0, r;
 
 	progname = "ark-gc";
@@ -165,7 +132,7 @@ int main(int argc, char **argv)
 	if (result == 0)
 		result = r;
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
-		r = sweep_temps(folders[i]);
+		r = stage_sweep(folders[i]);
 		if (result == 0)
 			result = r;
 	}

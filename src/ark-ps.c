@@ -115,17 +115,12 @@ static const struct column {
 	const char *name;
 	void (*cell)(const struct row *row, char *out);
 } columns[] = {
-	{"name",      cell_name     },
-	{"state",     cell_state    },
-	{"image",     cell_image    },
-	{"cpus",      cell_cpus     },
-	{"memory",    cell_memory   },
-	{"disk",      cell_disk     },
-	{"age",       cell_age      },
-	{"isolation", cell_isolation},
-	{"pid",       cell_pid	    },
-	{"slot",      cell_slot     },
-	{"answers",   cell_answers  },
+	{"name", cell_name},	   {"state", cell_state},
+	{"image", cell_image},	   {"cpus", cell_cpus},
+	{"memory", cell_memory},   {"disk", cell_disk},
+	{"age", cell_age},	   {"isolation", cell_isolation},
+	{"pid", cell_pid},	   {"slot", cell_slot},
+	{"answers", cell_answers},
 };
 
 /* ---- the listing -------------------------------------------------------- */
@@ -321,15 +316,15 @@ static void print_help(void)
 enum { OPT_JSON = 256, OPT_NO_HEADER, OPT_PROBE, OPT_VERSION };
 
 static const struct option long_options[] = {
-	{"all",       no_argument,	   NULL, 'a'	      },
-	{"columns",   required_argument, NULL, 'o'	      },
-	{"json",      no_argument,	   NULL, OPT_JSON     },
-	{"no-header", no_argument,	   NULL, OPT_NO_HEADER},
-	{"probe",     no_argument,	   NULL, OPT_PROBE    },
-	{"quiet",     no_argument,	   NULL, 'q'	      },
-	{"help",      no_argument,	   NULL, 'h'	      },
-	{"version",   no_argument,	   NULL, OPT_VERSION  },
-	{NULL,	      0,		 NULL, 0	    },
+	{"all", no_argument, NULL, 'a'},
+	{"columns", required_argument, NULL, 'o'},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"no-header", no_argument, NULL, OPT_NO_HEADER},
+	{"probe", no_argument, NULL, OPT_PROBE},
+	{"quiet", no_argument, NULL, 'q'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{NULL, 0, NULL, 0},
 };
 
 static void set_option(struct listing *l, int option)

@@ -17,8 +17,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-static const char usage[] =
-	"ark-run [OPTION...] [IMAGE] [-- COMMAND [ARG...]]";
+static const char usage[] = "ark-run [OPTION...] [IMAGE] [-- COMMAND [ARG...]]";
 
 static const char help[] =
 	"Usage: ark-run [OPTION...] [IMAGE] [-- COMMAND [ARG...]]\n"
@@ -208,27 +207,27 @@ enum {
 };
 
 static const struct option long_options[] = {
-	{"cpus",	 required_argument, NULL, 'c'		},
-	{"detach",      no_argument,	     NULL, 'd'		 },
-	{"disk",	 required_argument, NULL, OPT_DISK	},
-	{"env",	      required_argument, NULL, 'e'	      },
-	{"interactive", no_argument,	     NULL, 'i'		 },
-	{"memory",      required_argument, NULL, 'm'	      },
-	{"name",	 required_argument, NULL, OPT_NAME	},
-	{"no-stdin",    no_argument,	     NULL, 'n'		 },
-	{"no-tty",      no_argument,	     NULL, 'T'		 },
-	{"privileged",  no_argument,	     NULL, OPT_PRIVILEGED},
-	{"restart",     required_argument, NULL, OPT_RESTART    },
-	{"rm",	       no_argument,       NULL, OPT_RM	      },
-	{"status-fd",   required_argument, NULL, OPT_STATUS_FD  },
-	{"timeout",     required_argument, NULL, OPT_TIMEOUT    },
-	{"tty",	      no_argument,	     NULL, 't'		 },
-	{"user",	 required_argument, NULL, 'u'		},
-	{"volume",      required_argument, NULL, 'v'	      },
-	{"workdir",     required_argument, NULL, 'w'	      },
-	{"help",	 no_argument,	     NULL, 'h'		 },
-	{"version",     no_argument,	     NULL, OPT_VERSION   },
-	{NULL,	       0,		  NULL, 0	      },
+	{"cpus", required_argument, NULL, 'c'},
+	{"detach", no_argument, NULL, 'd'},
+	{"disk", required_argument, NULL, OPT_DISK},
+	{"env", required_argument, NULL, 'e'},
+	{"interactive", no_argument, NULL, 'i'},
+	{"memory", required_argument, NULL, 'm'},
+	{"name", required_argument, NULL, OPT_NAME},
+	{"no-stdin", no_argument, NULL, 'n'},
+	{"no-tty", no_argument, NULL, 'T'},
+	{"privileged", no_argument, NULL, OPT_PRIVILEGED},
+	{"restart", required_argument, NULL, OPT_RESTART},
+	{"rm", no_argument, NULL, OPT_RM},
+	{"status-fd", required_argument, NULL, OPT_STATUS_FD},
+	{"timeout", required_argument, NULL, OPT_TIMEOUT},
+	{"tty", no_argument, NULL, 't'},
+	{"user", required_argument, NULL, 'u'},
+	{"volume", required_argument, NULL, 'v'},
+	{"workdir", required_argument, NULL, 'w'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{NULL, 0, NULL, 0},
 };
 
 static uint64_t size_option(const char *option)
@@ -288,8 +287,7 @@ static void exec_option(struct run *run, int option)
 	case OPT_STATUS_FD:
 		if (!parse_num(optarg, 0, 65535, &fd, &why) ||
 		    fcntl((int)fd, F_GETFD) < 0)
-			die(EX_USAGE, "bad --status-fd '%s': not open",
-			    optarg);
+			die(EX_USAGE, "bad --status-fd '%s': not open", optarg);
 		pass_on(run, "--status-fd", optarg);
 		break;
 	case OPT_TIMEOUT:

@@ -120,16 +120,11 @@ static const struct verb {
 	const char *options; /* short options that it takes */
 	bool one;	     /* exactly one name */
 } verbs[] = {
-	{"start",   start,	   "",	 false},
-	{"stop",    stop,      "t", false},
-	{"kill",    kill_it,   "",	 false},
-	{"pause",   pause_it,  "",	 false},
-	{"resume",  resume,    "",	 false},
-	{"wait",    wait_for,  "",	 false},
-	{"logs",    logs,      "f", true },
-	{"inspect", inspect,   "",	 false},
-	{"rm",      remove_it, "f", false},
-	{"adopt",   adopt,     "",	 true },
+	{"start", start, "", false},   {"stop", stop, "t", false},
+	{"kill", kill_it, "", false},  {"pause", pause_it, "", false},
+	{"resume", resume, "", false}, {"wait", wait_for, "", false},
+	{"logs", logs, "f", true},     {"inspect", inspect, "", false},
+	{"rm", remove_it, "f", false}, {"adopt", adopt, "", true},
 };
 
 /* ---- options ------------------------------------------------------------ */
@@ -137,17 +132,17 @@ static const struct verb {
 enum { OPT_IMAGE = 256, OPT_DISK, OPT_RM, OPT_VERSION };
 
 static const struct option long_options[] = {
-	{"cpus",    required_argument, NULL, 'c'	},
-	{"disk",    required_argument, NULL, OPT_DISK	},
-	{"force",   no_argument,	 NULL, 'f'	},
-	{"follow",  no_argument,	 NULL, 'f'	},
-	{"image",   required_argument, NULL, OPT_IMAGE	},
-	{"memory",  required_argument, NULL, 'm'	},
-	{"rm",      no_argument,	 NULL, OPT_RM	},
-	{"time",    required_argument, NULL, 't'	},
-	{"help",    no_argument,	 NULL, 'h'	},
-	{"version", no_argument,	 NULL, OPT_VERSION},
-	{NULL,      0,		 NULL, 0	},
+	{"cpus", required_argument, NULL, 'c'},
+	{"disk", required_argument, NULL, OPT_DISK},
+	{"force", no_argument, NULL, 'f'},
+	{"follow", no_argument, NULL, 'f'},
+	{"image", required_argument, NULL, OPT_IMAGE},
+	{"memory", required_argument, NULL, 'm'},
+	{"rm", no_argument, NULL, OPT_RM},
+	{"time", required_argument, NULL, 't'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{NULL, 0, NULL, 0},
 };
 
 static void size_option(const char *option, const char *text, uint64_t *out)

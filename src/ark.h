@@ -62,7 +62,7 @@ static inline void free_at_exit_of_scope(void *pointer)
  * with its own code or with one of these. */
 enum {
 	EX_TIMEOUT = 124, /* --timeout ran out */
-	EX_ARK = 125,     /* ark, the VMM or the agent failed, not the command */
+	EX_ARK = 125, /* ark, the VMM or the agent failed, not the command */
 	EX_CANNOT_RUN = 126,
 	EX_NOT_FOUND = 127,
 };
@@ -170,7 +170,8 @@ int lock_file(int fd, int op, unsigned ms);
 
 struct proc {
 	pid_t pid;
-	unsigned long long start; /* clock ticks after boot, /proc/PID/stat 22 */
+	unsigned long long
+		start; /* clock ticks after boot, /proc/PID/stat 22 */
 };
 
 /* Fill in the start time of a live process; -1 and errno. */

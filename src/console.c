@@ -77,8 +77,8 @@ int console_write(struct console *c, const char *data, size_t len)
 		len = CONSOLE_MAX / 2;
 	}
 	if (c->len + len > CONSOLE_MAX) {
-		size_t keep = c->len < CONSOLE_MAX / 2 ? c->len
-						       : CONSOLE_MAX / 2;
+		size_t keep =
+			c->len < CONSOLE_MAX / 2 ? c->len : CONSOLE_MAX / 2;
 
 		/* No room for a second file: start over rather than grow. */
 		if (cut(c, keep) < 0) {

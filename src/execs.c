@@ -19,7 +19,7 @@ struct options {
 
 struct word {
 	const char *name;
-	const char *usage;
+	const char *usage; /* behind the word */
 	const char *short_options;
 	bool id; /* NAME ID, else NAME */
 	int (*run)(const struct options *o, struct sandbox *s, const char *id);
@@ -249,11 +249,11 @@ static int do_ls(const struct options *o, struct sandbox *s, const char *id)
 /* ---- words and options --------------------------------------------------- */
 
 static const struct word words[] = {
-	{"ls",     "ark-exec ls [-q] [--json] NAME",	 "+q",  false, do_ls	   },
-	{"logs",	 "ark-exec logs NAME ID",		  "+",   true,  do_logs  },
-	{"attach", "ark-exec attach NAME ID",	      "+",   true,	 do_attach},
-	{"kill",	 "ark-exec kill [-s SIGNAL] NAME ID", "+s:", true,  do_kill  },
-	{"wait",	 "ark-exec wait NAME ID",		  "+",   true,  do_wait  },
+	{"ls", "[-q] [--json] NAME", "+q", false, do_ls},
+	{"logs", "NAME ID", "+", true, do_logs},
+	{"attach", "NAME ID", "+", true, do_attach},
+	{"kill", "[-s SIGNAL] NAME ID", "+s:", true, do_kill},
+	{"wait", "NAME ID", "+", true, do_wait},
 };
 
 static const struct word *find_word(const char *name)
@@ -284,22 +284,30 @@ static int parse_signal(const char *text)
 	die(EX_USAGE, "no signal '%s'", text);
 }
 
+NORETURN static void usage(const struct word *w)
+{
+	char line[80];
+
+	snprintf(line, sizeof(line), "ark-exec %s %s", w->name, w->usage);
+	die_usage(line);
+}
+
 static void parse_options(const struct word *w, struct options *o, int argc,
 			  char **argv)
 {
 	static const struct option known[] = {
-		{"quiet",	  no_argument, NULL, 'q'},
-		{"json",	 no_argument, NULL, 'j'},
-		{"signal",		   required_argument, NULL, 's'},
-		{"help",no_argument, NULL, 'h'},
-		{0	  },
+		{"quiet", no_argument, NULL, 'q'},
+		{"json", no_argument, NULL, 'j'},
+		{"signal", required_argument, NULL, 's'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
 	};
 	int c;
 
 	while ((c = getopt_long(argc, argv, w->short_options, known, NULL)) !=
 	       -1) {
 		if (c == 'h') {
-			printf("usage: %s\n", w->usage);
+			printf("usage: ark-exec %s %s\n", w->name, w->usage);
 			exit(finish(0));
 		}
 		if ((c == 'q' || c == 'j') && w->run == do_ls) {
@@ -308,7 +316,7 @@ static void parse_options(const struct word *w, struct options *o, int argc,
 		} else if (c == 's' && w->run == do_kill) {
 			o->signal = parse_signal(optarg);
 		} else {
-			die_usage(w->usage);
+			usage(w);
 		}
 	}
 }
@@ -324,7 +332,7 @@ int execs_main(int argc, char **argv)
 
 	parse_options(w, &o, argc, argv);
 	if (argc - optind != (w->id ? 2 : 1))
-		die_usage(w->usage);
+		usage(w);
 	if (w->id) {
 		id = argv[optind + 1];
 		if (!parse_num(id, 1, UINT32_MAX, &number, &why))

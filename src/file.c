@@ -100,8 +100,8 @@ int read_number(int dir, const char *name, long long min, long long max,
 /* Put the text into dir/temp and onto the disk. */
 static int write_temp(int dir, const char *temp, const char *text, size_t len)
 {
-	AUTO_CLOSE int fd =
-		openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	AUTO_CLOSE int fd = openat(
+		dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return -1;

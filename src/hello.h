@@ -12,7 +12,6 @@
  * *report is owned by the caller. */
 enum { HELLO_OK = 0, HELLO_RETRY = 1, HELLO_FAILED = 2 };
 
-pid_t hello_start(const struct sandbox *s, const char *generation,
-		  int *report);
+pid_t hello_start(const struct sandbox *s, const char *generation, int *report);
 
 #endif

@@ -11,6 +11,7 @@
  */
 #include "image.h"
 #include "disk.h"
+#include "stage.h"
 #include "state.h"
 
 #include <errno.h>
@@ -28,10 +29,10 @@ static const struct part {
 	const char *magic;
 	bool sparse; /* how its digest is taken */
 } parts[] = {
-	{"kernel", "an ELF kernel",		    0,     "\177ELF",  false},
-	{"initrd", "an uncompressed cpio archive", 0,     "070701",	false},
-	{"base",	 "an ext4 file system",		0x438, "\x53\xef", false},
-	{"disk",	 "an ext4 file system",		0x438, "\x53\xef", true },
+	{"kernel", "an ELF kernel", 0, "\177ELF", false},
+	{"initrd", "an uncompressed cpio archive", 0, "070701", false},
+	{"base", "an ext4 file system", 0x438, "\x53\xef", false},
+	{"disk", "an ext4 file system", 0x438, "\x53\xef", true},
 };
 
 static int check_magic(int dir, const struct part *part, const char *from)
@@ -199,7 +200,7 @@ static int build(int images, int dir, const char *temp, const char *from,
 
 int image_import(const char *from, const char *name, unsigned flags)
 {
-	char temp[NAME_MAX_LEN + 32];
+	char temp[STAGE_NAME_MAX];
 	AUTO_CLOSE int images = -1;
 	AUTO_CLOSE int dir = -1;
 	int r = flags & IMPORT_REPLACE ? check_name("image", name)
@@ -210,7 +211,7 @@ int image_import(const char *from, const char *name, unsigned flags)
 	images = root_open("image");
 	if (images < 0)
 		return images;
-	dir = image_stage(images, name, temp, sizeof(temp));
+	dir = stage_make(images, name, temp);
 	if (dir < 0)
 		return fail_errno(EX_IOERR, "cannot make image '%s'", name);
 	r = build(images, dir, temp, from, name, flags);

@@ -236,25 +236,9 @@ int image_each(int (*each)(const char *name, void *data), void *data)
 	return r;
 }
 
-int image_stage(int images, const char *name, char *temp, size_t size)
-{
-	AUTO_CLOSE int folder = open_dir(images, ".");
-	AUTO_CLOSE int dir = -1;
-
-	snprintf(temp, size, ".%s.%d.tmp", name, (int)getpid());
-	if (folder < 0 || lock_file(folder, LOCK_EX, 10000) < 0)
-		return -1;
-	if (mkdirat(images, temp, 0700) < 0)
-		return -1;
-	dir = open_dir(images, temp);
-	if (dir < 0 || lock_file(dir, LOCK_EX, 0) < 0)
-		return -1;
-	return steal_fd(&dir);
-}
-
 int image_remove(const char *name)
 {
-	char temp[NAME_MAX_LEN + 32];
+	char temp[STAGE_NAME_MAX];
 	AUTO_CLOSE int images = -1;
 	AUTO_CLOSE int stage = -1;
 	int r = check_name("image", name);
@@ -264,7 +248,7 @@ int image_remove(const char *name)
 	images = root_open("image");
 	if (images < 0)
 		return images;
-	stage = image_stage(images, name, temp, sizeof(temp));
+	stage = stage_make(images, name, temp);
 	if (stage < 0)
 		return fail_errno(EX_OSERR, "cannot remove image '%s'", name);
 	/* Gone at once, and as a whole; then its files. */
@@ -275,51 +259,4 @@ int image_remove(const char *name)
 	if (r == ENOENT)
 		return fail(EX_NOINPUT, "no image '%s'", name);
 	return r ? fail_errno(EX_OSERR, "cannot remove image '%s'", name) : 0;
-}
-
-static int is_stage(const struct dirent *entry)
-{
-	size_t len = strlen(entry->d_name);
-
-	return entry->d_name[0] == '.' && len > 4 &&
-	       strcmp(entry->d_name + len - 4, ".tmp") == 0;
-}
-
-/* Remove one unless somebody still works in it. */
-static int sweep_one(int images, const char *temp)
-{
-	AUTO_CLOSE int dir = open_dir(images, temp);
-
-	if (dir < 0 || lock_file(dir, LOCK_EX, 0) < 0)
-		return 0;
-	if (remove_tree(images, temp) < 0)
-		return fail_errno(EX_OSERR, "cannot remove image/%s", temp);
-	printf("image/%s\n", temp);
-	return 0;
-}
-
-int image_sweep(void)
-{
-	AUTO_CLOSE int images = root_open("image");
-	AUTO_CLOSE int folder = -1;
-	struct dirent **list;
-	int count, result = 0;
-
-	if (images < 0)
-		return images;
-	folder = open_dir(images, ".");
-	if (folder < 0 || lock_file(folder, LOCK_EX, 10000) < 0)
-		return fail_errno(EX_TEMPFAIL, "cannot lock the images");
-	count = scandirat(images, ".", &list, is_stage, alphasort);
-	if (count < 0)
-		return fail_errno(EX_OSERR, "cannot list images");
-	for (int i = 0; i < count; i++) {
-		int r = sweep_one(images, list[i]->d_name);
-
-		if (result == 0)
-			result = r;
-		free(list[i]);
-	}
-	free(list);
-	return result;
 }

@@ -35,9 +35,6 @@ int image_each(int (*each)(const char *name, void *data), void *data);
 /* Running sandboxes have links of their own: removing never hurts one. */
 int image_remove(const char *name);
 
-/* Remove what builds that died have left behind; prints a line for each. */
-int image_sweep(void);
-
 enum {
 	IMPORT_LINK = 1,    /* take the files themselves where possible */
 	IMPORT_REPLACE = 2, /* an image of that name goes */
@@ -48,10 +45,6 @@ enum {
 int image_import(const char *from, const char *name, unsigned flags);
 
 /* ---- image-import.c needs from image.c ---------------------------------- */
-
-/* A new directory image/.NAME.PID.tmp, locked as long as the descriptor lives
- * so that image_sweep() leaves it alone; -1 and errno. */
-int image_stage(int images, const char *name, char *temp, size_t size);
 
 /* The digest of a file's content as manifest.json has it; -1 and errno.
  * `sparse`: "blocks:" and the SHA-256 over every 4 KiB block that is not all

@@ -19,8 +19,7 @@ void info_isolation(const struct sandbox *s, char *out, size_t size)
 		snprintf(out, size, "none (%s)", accel);
 }
 
-static void add_text(json_t *object, const char *key, int dir,
-		     const char *name)
+static void add_text(json_t *object, const char *key, int dir, const char *name)
 {
 	char text[256], clean[300];
 
@@ -66,9 +65,9 @@ json_t *info_json(const struct sandbox *s)
 		return NULL;
 	json_object_set_new(object, "name", json_string(s->name));
 	json_object_set_new(object, "state", json_string(state_word(s)));
-	json_object_set_new(object, "ready",
-			    json_boolean(s->state == VM_RUNNING &&
-					 !s->starting));
+	json_object_set_new(
+		object, "ready",
+		json_boolean(s->state == VM_RUNNING && !s->starting));
 	json_object_set_new(object, "reason",
 			    s->reason[0] ? json_string(s->reason)
 					 : json_null());
@@ -79,12 +78,12 @@ json_t *info_json(const struct sandbox *s)
 	add_number(object, "disk", s->dir, "disk-size");
 	add_number(object, "created", s->dir, "created");
 	if (fstatat(s->dir, "disk", &st, AT_SYMLINK_NOFOLLOW) == 0)
-		json_object_set_new(object, "disk_used",
-				    json_integer((json_int_t)st.st_blocks *
-						 512));
-	json_object_set_new(object, "rm",
-			    json_boolean(faccessat(s->dir, "rm", F_OK, 0) ==
-					 0));
+		json_object_set_new(
+			object, "disk_used",
+			json_integer((json_int_t)st.st_blocks * 512));
+	json_object_set_new(
+		object, "rm",
+		json_boolean(faccessat(s->dir, "rm", F_OK, 0) == 0));
 	add_run(object, s);
 	return object;
 }

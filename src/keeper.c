@@ -97,9 +97,8 @@ static struct keeper new_keeper(struct sandbox *s, const struct vmm *driver)
 }
 
 NORETURN static void starting_keeper(struct sandbox *s,
-				     const struct vmm *driver,
-				     enum accel accel, uid_t uid, int held,
-				     int result)
+				     const struct vmm *driver, enum accel accel,
+				     uid_t uid, int held, int result)
 {
 	struct keeper k = new_keeper(s, driver);
 	char why[512];
@@ -168,8 +167,8 @@ static int fork_keeper(pid_t *pid, int *result)
 	return ends[0];
 }
 
-int keeper_start(struct sandbox *s, const struct vmm *driver,
-		 enum accel accel, uid_t uid, int held)
+int keeper_start(struct sandbox *s, const struct vmm *driver, enum accel accel,
+		 uid_t uid, int held)
 {
 	char text[600] = "";
 	pid_t pid = 0;
@@ -178,8 +177,7 @@ int keeper_start(struct sandbox *s, const struct vmm *driver,
 	AUTO_CLOSE int answer = fork_keeper(&pid, &result);
 
 	if (pid == 0)
-		starting_keeper(s, driver, accel, uid, steal_fd(&lock),
-				result);
+		starting_keeper(s, driver, accel, uid, steal_fd(&lock), result);
 	if (answer < 0)
 		return fail_errno(EX_OSERR, "cannot start a keeper for '%s'",
 				  s->name);

@@ -14,8 +14,8 @@
 /* Start the keeper of a sandbox that has just got a slot, and with it the VMM.
  * `held` is the slot's lock, taken over.  Returns when the guest is ready: 0;
  * or the negative exit code, told, with nothing of it running any more. */
-int keeper_start(struct sandbox *s, const struct vmm *driver,
-		 enum accel accel, uid_t uid, int held);
+int keeper_start(struct sandbox *s, const struct vmm *driver, enum accel accel,
+		 uid_t uid, int held);
 
 /* A new keeper for a VM whose keeper has died.  0 also when there is nothing
  * to do (another one was quicker, the VMM is gone). */

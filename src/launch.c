@@ -52,8 +52,8 @@ static int explain(char *why, size_t size, const char *what)
  * shared with clones later. */
 static int make_memory(uint64_t size)
 {
-	AUTO_CLOSE int fd = memfd_create("ark-ram",
-					 MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	AUTO_CLOSE int fd =
+		memfd_create("ark-ram", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
 		return -1;
@@ -89,8 +89,8 @@ static int open_files(const struct sandbox *s, struct launch *l,
 	} files[] = {
 		{FD_KERNEL, "kernel", O_RDONLY},
 		{FD_INITRD, "initrd", O_RDONLY},
-		{FD_BASE,   "base",   O_RDONLY},
-		{FD_DISK,   "disk",   O_RDWR  },
+		{FD_BASE, "base", O_RDONLY},
+		{FD_DISK, "disk", O_RDWR},
 	};
 	char what[64];
 

@@ -10,9 +10,9 @@ struct launch {
 	const struct vmm *driver;
 	enum accel accel;
 	uid_t uid;
-	pid_t pid;	/* set: a child of this process */
-	int errors;	/* set: what the VMM prints on stderr */
-	int console;	/* set: read end of the console FIFO, non-blocking */
+	pid_t pid;   /* set: a child of this process */
+	int errors;  /* set: what the VMM prints on stderr */
+	int console; /* set: read end of the console FIFO, non-blocking */
 };
 
 /* Start the VMM of a sandbox that holds its slot: opens all it needs from the

@@ -37,17 +37,16 @@ static int print_rest(int fd)
 			tame(data, n);
 		if (write_full(STDOUT_FILENO, data, (size_t)n) == 0)
 			continue;
-		return errno == EPIPE ? -EX_IOERR
-				      : fail_errno(EX_IOERR,
-						   "cannot write to stdout");
+		return errno == EPIPE
+			       ? -EX_IOERR
+			       : fail_errno(EX_IOERR, "cannot write to stdout");
 	}
 	return n < 0 ? fail_errno(EX_IOERR, "cannot read the console log") : 0;
 }
 
 static int open_log(const struct sandbox *s)
 {
-	return openat(s->dir, "console.log",
-		      O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	return openat(s->dir, "console.log", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 }
 
 /* Has the log been cut, so that another file has the name now? */
@@ -136,8 +135,10 @@ int vm_logs(struct sandbox *s, bool follow)
 	AUTO_CLOSE int fd = open_log(s);
 
 	if (fd < 0 && errno != ENOENT)
-		return fail_errno(EX_IOERR, "cannot open the console log of "
-					    "'%s'", s->name);
+		return fail_errno(EX_IOERR,
+				  "cannot open the console log of "
+				  "'%s'",
+				  s->name);
 	if (follow)
 		return follow_log(s, &fd);
 	return fd < 0 ? 0 : print_rest(fd);

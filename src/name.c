@@ -3,7 +3,6 @@
  */
 #include "ark.h"
 
-
 /* Not isalnum(3): its answer depends on the locale. */
 static bool alnum(char c)
 {

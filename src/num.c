@@ -72,12 +72,8 @@ static uint64_t duration_unit(const char *suffix)
 		const char *name;
 		uint64_t ms;
 	} units[] = {
-		{"",   1000    },
-		{"ms", 1       },
-		{"s",  1000    },
-		{"m",  60000   },
-		{"h",  3600000 },
-		{"d",  86400000},
+		{"", 1000},   {"ms", 1},      {"s", 1000},
+		{"m", 60000}, {"h", 3600000}, {"d", 86400000},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(units); i++)

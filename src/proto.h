@@ -25,16 +25,17 @@
 #define AGENT_PORT 1024 /* TCP on the tap, or vsock */
 #define GUEST_ADDRESS "10.0.2.2"
 #define GATEWAY_ADDRESS "10.0.2.1" /* the only peer that the agent accepts */
-#define AGENT_READY "ark: agent ready" /* a line on the console: a hint only */
+#define AGENT_READY "ark: agent ready" /* a line on the console: a hint only   \
+					*/
 
 #define FRAME_HEAD 8
-#define FRAME_MAX (128u * 1024) /* = Linux' limit of one argument */
+#define FRAME_MAX (128u * 1024)	       /* = Linux' limit of one argument */
 #define REQUEST_MAX (2u * 1024 * 1024) /* all option frames of one request */
-#define STDIN_WINDOW (256u * 1024) /* credit that a client starts with */
+#define STDIN_WINDOW (256u * 1024)     /* credit that a client starts with */
 #define GENERATION_LEN 16
 #define SEED_LEN 64
-#define EXECS_MAX 512	/* at once in one guest, detached ones included */
-#define LOG_HEAD (64u * 1024)  /* of a detached exec: the first bytes ... */
+#define EXECS_MAX 512	      /* at once in one guest, detached ones included */
+#define LOG_HEAD (64u * 1024) /* of a detached exec: the first bytes ... */
 #define LOG_TAIL (192u * 1024) /* ... and the last ones are kept */
 
 enum frame_type {

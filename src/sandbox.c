@@ -1,9 +1,8 @@
 /*
  * sandbox.c - make and remove sandboxes.
  *
- * 1. Everything is put together under ".NAME.PID", locked, and renamed when it
- *    is complete: no reader ever sees half a sandbox, and what kill -9 leaves
- *    has a name that no sandbox can have and a lock that nobody holds.
+ * 1. Everything is put together on a stage (stage.h) and renamed when it is
+ *    complete: no reader ever sees half a sandbox.
  * 2. kernel, initrd and base are hard links to the image's files: the image may
  *    be removed or rebuilt, and this sandbox still starts as it did.
  * 3. Removal renames first, so that the name is free and the sandbox gone even
@@ -11,6 +10,7 @@
  */
 #include "disk.h"
 #include "image.h"
+#include "stage.h"
 #include "state.h"
 
 #include <errno.h>
@@ -72,8 +72,8 @@ static int put(int dir, const char *name, const char *fmt, ...)
 
 static int put(int dir, const char *name, const char *fmt, ...)
 {
-	AUTO_CLOSE int fd =
-		openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	AUTO_CLOSE int fd = openat(
+		dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	va_list args;
 	int n;
 
@@ -93,8 +93,8 @@ static int write_spec(int dir, const struct sandbox_spec *spec)
 	if (put(dir, "id", "%s", id) < 0 ||
 	    put(dir, "image", "%s", spec->image) < 0 ||
 	    put(dir, "memory", "%llu", (unsigned long long)spec->memory) < 0 ||
-	    put(dir, "disk-size", "%llu",
-		(unsigned long long)spec->disk_size) < 0 ||
+	    put(dir, "disk-size", "%llu", (unsigned long long)spec->disk_size) <
+		    0 ||
 	    put(dir, "cpus", "%u", spec->cpus) < 0 ||
 	    put(dir, "created", "%lld", (long long)time(NULL)) < 0)
 		return -1;
@@ -146,25 +146,11 @@ static int fill(int dir, const char *name, const struct sandbox_spec *spec)
 	return r;
 }
 
-/* A new directory, locked; gc, which removes what it can lock, is kept out
- * between the two by the lock on the folder. */
-static int make_locked(int vms, const char *temp)
-{
-	AUTO_CLOSE int dir = -1;
-
-	if (lock_file(vms, LOCK_SH, 10000) < 0 || mkdirat(vms, temp, 0700) < 0)
-		return -1;
-	dir = open_dir(vms, temp);
-	if (dir < 0 || lock_file(dir, LOCK_EX, 0) < 0 || flock(vms, LOCK_UN) < 0)
-		return -1;
-	return steal_fd(&dir);
-}
-
 int sandbox_create(const char *name, const struct sandbox_spec *given)
 {
 	struct sandbox_spec spec = *given;
 	struct conf conf;
-	char temp[NAME_MAX_LEN + 32];
+	char temp[STAGE_NAME_MAX];
 	AUTO_CLOSE int vms = -1;
 	AUTO_CLOSE int dir = -1;
 	int r = check_name("sandbox", name);
@@ -172,8 +158,10 @@ int sandbox_create(const char *name, const struct sandbox_spec *given)
 	if (r < 0)
 		return r;
 	if (reserved(name))
-		return fail(EX_USAGE, "bad sandbox name '%s': a word of "
-				      "ark-exec", name);
+		return fail(EX_USAGE,
+			    "bad sandbox name '%s': a word of "
+			    "ark-exec",
+			    name);
 	r = complete_spec(&spec, &conf);
 	if (r < 0)
 		return r;
@@ -182,8 +170,7 @@ int sandbox_create(const char *name, const struct sandbox_spec *given)
 		return vms;
 	if (faccessat(vms, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return fail(EX_CANTCREAT, "sandbox '%s' exists", name);
-	snprintf(temp, sizeof(temp), ".%s.%d", name, (int)getpid());
-	dir = make_locked(vms, temp);
+	dir = stage_make(vms, name, temp);
 	if (dir < 0)
 		return fail_errno(EX_IOERR, "cannot make sandbox '%s'", name);
 	r = fill(dir, name, &spec);
@@ -199,12 +186,12 @@ int sandbox_create(const char *name, const struct sandbox_spec *given)
 
 int sandbox_remove(struct sandbox *s)
 {
-	char temp[NAME_MAX_LEN + 32];
+	char temp[STAGE_NAME_MAX];
 	AUTO_CLOSE int vms = root_open("vm");
 
 	if (vms < 0)
 		return vms;
-	snprintf(temp, sizeof(temp), ".%s.%d", s->name, (int)getpid());
+	stage_name(s->name, temp);
 	if (renameat(vms, s->name, vms, temp) < 0)
 		return fail_errno(EX_OSERR, "cannot remove sandbox '%s'",
 				  s->name);
@@ -217,17 +204,17 @@ int sandbox_remove(struct sandbox *s)
 void generate_name(char *out, size_t size)
 {
 	static const char *const first[] = {
-		"amber", "bold",  "brave", "calm",  "clear", "crisp", "deep",
-		"dry",	 "early", "fair",  "fleet", "fresh", "glad",  "keen",
+		"amber", "bold",  "brave", "calm",  "clear", "crisp",  "deep",
+		"dry",	 "early", "fair",  "fleet", "fresh", "glad",   "keen",
 		"kind",	 "light", "lucid", "merry", "neat",  "nimble", "plain",
-		"proud", "quick", "quiet", "rapid", "ready", "sharp", "smart",
+		"proud", "quick", "quiet", "rapid", "ready", "sharp",  "smart",
 		"sound", "still", "swift", "warm",
 	};
 	static const char *const second[] = {
-		"ant",	 "badger", "bear",  "bison", "crane", "crow",  "deer",
+		"ant",	 "badger", "bear",  "bison", "crane",  "crow",	"deer",
 		"dove",	 "eagle",  "egret", "elk",   "falcon", "finch", "fox",
-		"goose", "gull",   "hare",  "hawk",  "heron", "ibex",  "jay",
-		"lark",	 "lynx",   "mole",  "moth",  "newt",  "otter", "owl",
+		"goose", "gull",   "hare",  "hawk",  "heron",  "ibex",	"jay",
+		"lark",	 "lynx",   "mole",  "moth",  "newt",   "otter", "owl",
 		"raven", "seal",   "swan",  "wren",
 	};
 	uint32_t r;

@@ -184,8 +184,8 @@ static bool read_exit(struct sandbox *s, int dir)
 static void probe_slot(struct sandbox *s)
 {
 	struct proc keeper;
-	bool vmm_alive = proc_read(s->run, "vmm", &s->vmm) == 0 &&
-			 proc_alive(&s->vmm);
+	bool vmm_alive =
+		proc_read(s->run, "vmm", &s->vmm) == 0 && proc_alive(&s->vmm);
 
 	s->keeper_alive = proc_read(s->run, "keeper", &keeper) == 0 &&
 			  proc_alive(&keeper);
@@ -194,8 +194,7 @@ static void probe_slot(struct sandbox *s)
 		return;
 	if (vmm_alive || s->keeper_alive) {
 		s->state = VM_RUNNING;
-		s->starting =
-			faccessat(s->run, "generation", F_OK, 0) < 0;
+		s->starting = faccessat(s->run, "generation", F_OK, 0) < 0;
 		if (faccessat(s->run, "paused", F_OK, 0) == 0)
 			s->state = VM_PAUSED;
 		return;

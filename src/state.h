@@ -3,8 +3,10 @@
  *
  *	ARK_ROOT/image/NAME	sealed images
  *	ARK_ROOT/kernel/RELEASE	unpacked kernels that images are linked from
- *	ARK_ROOT/vm/NAME	one sandbox: value files, disk, links, console.log
- *	ARK_RUN/NNNN		a slot: what a running sandbox holds in the kernel
+ *	ARK_ROOT/vm/NAME	one sandbox: value files, disk, links,
+ *console.log
+ *	ARK_RUN/NNNN		a slot: what a running sandbox holds in the
+ *kernel
  *
  * Locks: whoever changes a sandbox holds flock on its directory; readers never
  * lock.  A slot is held by flock on its directory, by its creator and then by

@@ -55,8 +55,8 @@ static int flush(struct sender *s)
 	size_t done = 0;
 
 	while (done < s->used) {
-		ssize_t n =
-		    send(s->fd, s->out + done, s->used - done, MSG_NOSIGNAL);
+		ssize_t n = send(s->fd, s->out + done, s->used - done,
+				 MSG_NOSIGNAL);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -238,7 +238,7 @@ static int send_link(struct sender *s, int dir, const char *name,
 		     const struct stat *st)
 {
 	ssize_t len =
-	    readlinkat(dir, name, (char *)s->chunk + OFFSET_LEN, TREE_PATH);
+		readlinkat(dir, name, (char *)s->chunk + OFFSET_LEN, TREE_PATH);
 
 	if (len < 0)
 		return fail_errno(s, "read");

@@ -43,8 +43,7 @@ static int qemu_find(enum accel accel, char *path, size_t size)
 			if (access(path, X_OK) == 0)
 				return 0;
 		}
-	return fail(EX_UNAVAILABLE,
-		    "no QEMU: apt-get install qemu-system-x86");
+	return fail(EX_UNAVAILABLE, "no QEMU: apt-get install qemu-system-x86");
 }
 
 static void add_machine(const struct vmm_plan *plan, struct vmm_argv *argv)
@@ -60,9 +59,9 @@ static void add_machine(const struct vmm_plan *plan, struct vmm_argv *argv)
 	argv_add(argv, "-accel");
 	argv_add(argv, "%s", accel_word(plan->accel));
 	argv_add(argv, "-cpu");
-	argv_add(argv, "%s", plan->accel == ACCEL_KVM
-				     ? "host"
-				     : "Nehalem-v1,+rdrand,+rdtscp");
+	argv_add(argv, "%s",
+		 plan->accel == ACCEL_KVM ? "host"
+					  : "Nehalem-v1,+rdrand,+rdtscp");
 	argv_add(argv, "-smp");
 	argv_add(argv, "%u", plan->cpus);
 	argv_add(argv, "-m");
@@ -92,8 +91,8 @@ static void add_disk(struct vmm_argv *argv, const char *id, int fd,
 	argv_add(argv, "-add-fd");
 	argv_add(argv, "fd=%d,set=%d", fd, fd);
 	argv_add(argv, "-drive");
-	argv_add(argv, "if=none,id=%s,file=/dev/fdset/%d,format=raw,%s", id,
-		 fd, options);
+	argv_add(argv, "if=none,id=%s,file=/dev/fdset/%d,format=raw,%s", id, fd,
+		 options);
 	argv_add(argv, "-device");
 	argv_add(argv,
 		 "virtio-blk-device,drive=%s,serial=ark-%s,werror=report,"

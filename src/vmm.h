@@ -16,13 +16,13 @@ enum accel { ACCEL_KVM, ACCEL_TCG };
 enum vmm_fd {
 	FD_KERNEL = 3,
 	FD_INITRD,
-	FD_RAM,	    /* memfd of the size of the guest's memory */
+	FD_RAM, /* memfd of the size of the guest's memory */
 	FD_TAP,
-	FD_CONTROL, /* listening unix socket */
-	FD_EVENTS,  /* listening unix socket */
-	FD_BASE,    /* read-only */
-	FD_DISK,    /* read-write */
-	FD_CONSOLE, /* write end of the console FIFO ... */
+	FD_CONTROL,	 /* listening unix socket */
+	FD_EVENTS,	 /* listening unix socket */
+	FD_BASE,	 /* read-only */
+	FD_DISK,	 /* read-write */
+	FD_CONSOLE,	 /* write end of the console FIFO ... */
 	FD_CONSOLE_HELD, /* ... and both ends, so that a dead keeper leaves
 			    it a full pipe, never a broken one */
 	FD_PAST_LAST
@@ -33,8 +33,8 @@ struct vmm_plan {
 	const char *name;    /* of the sandbox */
 	enum accel accel;
 	unsigned cpus;
-	uint64_t memory;   /* bytes */
-	unsigned tsc_khz;  /* 0: not passed */
+	uint64_t memory;  /* bytes */
+	unsigned tsc_khz; /* 0: not passed */
 };
 
 #define VMM_ARGS_MAX 80

@@ -92,7 +92,8 @@ teardown_file() {
 	says running
 	expect 73 ark rm v
 	says running
-	expect 73 ark resume v
+	expect 0 ark resume v
+	quiet
 	expect 73 ark disk resize v 9G
 	says running
 	equal "$(state v)" running
@@ -263,6 +264,7 @@ teardown_file() {
 }
 
 @test "output to a full disk is 74, to a closed pipe 74 and quiet" {
+	ark rm -f one
 	expect 0 ark create one
 	for command in 'ps' 'ps -q' 'ps --json' 'inspect one' 'wait one' 'help' \
 		'image ls' 'image inspect mini' 'disk ls' 'ps --help' 'run --help' \
@@ -293,6 +295,8 @@ teardown_file() {
 }
 
 @test "a hundred sandboxes on disk are listed in time" {
+	ark rm -f $(ark ps -q)
+	remember
 	for i in {1..100}; do
 		ark create "many-$i" >/dev/null
 	done
