@@ -110,7 +110,7 @@ static int sweep_slots(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const folders[] = {"vm", "image"};
+	static const char *const folders[] = {"vm", "image", "kernel"};
 	int result = 0, r;
 
 	progname = "ark-gc";

@@ -2,13 +2,11 @@
  * image.c - open, list, verify and remove sealed images.
  *
  * 1. An image is complete or it has no name that anybody can say: it is put
- *    together under ".NAME.PID.tmp" and renamed.  Hence image_open(), which
+ *    together on a stage (stage.h) and renamed.  Hence image_open(), which
  *    stands in the way of every start, only looks whether the files are there.
- * 2. Who works in such a directory holds flock on it; image_sweep() removes
- *    those that it can lock.  Making one and locking it happens under flock on
- *    the folder, as does the sweep, so that none is met between the two.
  */
 #include "image.h"
+#include "stage.h"
 #include "state.h"
 
 #include <dirent.h>

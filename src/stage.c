@@ -59,8 +59,10 @@ int stage_sweep(const char *folder)
 
 	if (dir < 0)
 		return dir;
-	if (lock_file(dir, LOCK_EX, 10000) < 0)
-		return fail_errno(EX_TEMPFAIL, "cannot lock '%s'", folder);
+	/* Somebody works in the folder itself (a kernel is being unpacked):
+	 * what is there is alive. */
+	if (lock_file(dir, LOCK_EX, 1000) < 0)
+		return 0;
 	count = scandirat(dir, ".", &list, is_stage, alphasort);
 	if (count < 0)
 		return fail_errno(EX_OSERR, "cannot list '%s'", folder);

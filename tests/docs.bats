@@ -139,7 +139,8 @@ mentions() {
 @test "--version and wrong options are the same everywhere" {
 	version=$(sed -n 's/^#define ARK_VERSION "\(.*\)"/\1/p' src/ark.h)
 	for command in $(commands); do
-		told=$("$command" --version) || wrong "$command: --version fails"
+		told=$("$command" --version) ||
+			wrong "$command: --version fails"
 		[[ $told == *" $version" ]] ||
 			wrong "$command: --version says '$told'"
 		run -64 --separate-stderr "$command" --no-such-option
@@ -218,7 +219,7 @@ numbers() {
 		value=$(sed -n "s/^#define ${limit%:*} \([^/]*\).*/\1/p" \
 			src/proto.h | tr -d u)
 		[ "$((value))" -eq "$number" ] ||
-			wrong "${limit%:*} is $((value)), the manual says $number"
+			wrong "${limit%:*} is $((value)), not $number"
 		grep -qw "$number" "$page" || wrong "$number is not described"
 	done
 	[ "$(numbers FRAME_ | wc -l)" -ge 28 ]
@@ -227,8 +228,9 @@ numbers() {
 }
 
 @test "ark-state(5): every file that is written, and no other" {
-	written=$(grep -ohE '(write_value|proc_write|mkfifoat|unix_listen)\([^"]*"[a-z_.-]+"' \
-		src/*.c | grep -oE '"[^"]+"' | tr -d '"' | sort -u)
+	calls='(write_value|proc_write|mkfifoat|unix_listen)'
+	written=$(grep -ohE "$calls\\([^\"]*\"[a-z_.-]+\"" src/*.c |
+		grep -oE '"[^"]+"' | tr -d '"' | sort -u)
 	described=$(awk '/^\.It Pa / {
 		for (i = 3; i <= NF; i++)
 			if ($i ~ /^[a-z_-]+(\.[a-z]+)?$/)
@@ -246,8 +248,9 @@ numbers() {
 }
 
 @test "ark-state(5): every field of the JSON" {
+	calls='(json_object_set_new|add_text|add_number)'
 	fields=$(cat src/info.c src/ark-ps.c | tr -d '\n\t' |
-		grep -oE '(json_object_set_new|add_text|add_number)\(object, ?"[a-z_]+"' |
+		grep -oE "$calls\\(object, ?\"[a-z_]+\"" |
 		grep -oE '"[^"]+"' | tr -d '"' | sort -u)
 	[ "$(wc -w <<<"$fields")" -ge 15 ]
 	described=$(sed -n 's/^\.It Va //p' man/ark-state.5 | tr -d ',' |
