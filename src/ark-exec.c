@@ -20,7 +20,8 @@
 
 static const char usage[] = "ark-exec [OPTION]... NAME [--] COMMAND [ARG]...";
 static const char help[] =
-	"usage: ark-exec [OPTION]... NAME [--] COMMAND [ARG]...\n"
+	"Usage: ark-exec [OPTION]... NAME [--] COMMAND [ARG]...\n"
+	"       ark-exec --shell [OPTION]... NAME\n"
 	"       ark-exec ls [-q] [--json] NAME\n"
 	"       ark-exec logs|attach|wait NAME ID\n"
 	"       ark-exec kill [-s SIGNAL] NAME ID\n"
@@ -35,20 +36,21 @@ static const char help[] =
 	"  -w, --workdir DIR   run in this directory\n"
 	"      --timeout D     kill it and exit with 124 after 30s, 5m, 1h "
 	"...\n"
+	"      --shell         no command: the user's shell, as at a login\n"
 	"      --status-fd N   write how it ended to descriptor N, as JSON\n"
-	"      --help          show this help\n"
-	"      --version       show the version\n"
+	"  -h, --help          show this and exit\n"
+	"      --version       show the version and exit\n"
 	"\n"
 	"The exit code is the command's; 124 timeout, 125 the sandbox failed,\n"
 	"126 not executable, 127 not found, 128+N killed by signal N.\n";
 
-enum { OPT_TIMEOUT = 256, OPT_STATUS, OPT_HELP, OPT_VERSION };
+enum { OPT_TIMEOUT = 256, OPT_SHELL, OPT_STATUS, OPT_VERSION };
 
 enum tty_choice { TTY_AUTO, TTY_FORCE, TTY_NEVER };
 
 struct options {
 	enum tty_choice tty;
-	bool no_stdin, detach;
+	bool no_stdin, detach, shell;
 	bool term; /* -e TERM was given */
 	const char *user, *dir;
 	uint64_t timeout;
@@ -259,10 +261,13 @@ static void parse_option(struct options *o, int c, const char *arg)
 		if (!parse_duration(arg, &o->timeout, &why))
 			die(EX_USAGE, "bad timeout '%s': %s", arg, why);
 		break;
+	case OPT_SHELL:
+		o->shell = true;
+		break;
 	case OPT_STATUS:
 		o->status_fd = parse_fd(arg);
 		break;
-	case OPT_HELP:
+	case 'h':
 		fputs(help, stdout);
 		exit(finish(0));
 	case OPT_VERSION:
@@ -288,14 +293,30 @@ static void parse_options(struct options *o, int argc, char **argv)
 		{"cwd", required_argument, NULL, 'w'},
 		{"timeout", required_argument, NULL, OPT_TIMEOUT},
 		{"status-fd", required_argument, NULL, OPT_STATUS},
-		{"help", no_argument, NULL, OPT_HELP},
+		{"shell", no_argument, NULL, OPT_SHELL},
+		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, OPT_VERSION},
 		{0},
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "+tTnide:u:w:", known, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "+htTnide:u:w:", known, NULL)) !=
+	       -1)
 		parse_option(o, c, optarg);
+}
+
+/* The words of the command.  The login shell is the guest's to know: its agent
+ * sets SHELL from the guest's own passwd. */
+static char **command_of(const struct options *o, char **rest)
+{
+	static char *login[] = {"/bin/sh", "-c",
+				"exec \"${SHELL:-/bin/sh}\" -l", NULL};
+
+	if (o->shell && *rest)
+		die(EX_USAGE, "--shell takes no command");
+	if (!o->shell && !*rest)
+		die_usage(usage);
+	return o->shell ? login : rest;
 }
 
 int main(int argc, char **argv)
@@ -315,9 +336,7 @@ int main(int argc, char **argv)
 		die_usage(usage);
 	optind++;
 	parse_options(&o, argc, argv);
-	if (!argv[optind])
-		die_usage(usage);
-	result = run(&o, name, argv + optind, &session);
+	result = run(&o, name, command_of(&o, argv + optind), &session);
 	write_status(o.status_fd, &session, result);
 	return finish(result);
 }

@@ -186,7 +186,7 @@ static int remove_below(int fd, dev_t dev, int depth)
 			continue;
 		if (unlinkat(fd, name, 0) == 0 || errno == ENOENT)
 			continue;
-		below = depth < 32 ? open_dir(fd, name) : -1;
+		below = depth < 256 ? open_dir(fd, name) : -1;
 		if (below < 0) {
 			result = -1;
 			continue;

@@ -9,24 +9,34 @@
 
 const char *progname = "ark";
 
-/* Length of the UTF-8 sequence at s, or 0 when it is not a good one.  The C1
- * controls (U+0080-U+009F) count as bad: terminals obey them. */
+/* Length of the UTF-8 sequence at s, or 0 when it is not a good one: overlong
+ * forms, surrogates and what is beyond U+10FFFF are not, nor are the C1
+ * controls (U+0080-U+009F), which terminals obey. */
 static size_t utf8_len(const unsigned char *s)
 {
-	size_t len = 0;
+	static const struct {
+		unsigned char first, last; /* range of the first byte */
+		unsigned char low, high;   /* range of the second */
+		unsigned char len;
+	} forms[] = {
+		{0xc2, 0xc2, 0xa0, 0xbf, 2}, {0xc3, 0xdf, 0x80, 0xbf, 2},
+		{0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
+		{0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+		{0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
+		{0xf4, 0xf4, 0x80, 0x8f, 4},
+	};
 
-	if (s[0] >= 0xc2 && s[0] <= 0xdf)
-		len = 2;
-	else if (s[0] >= 0xe0 && s[0] <= 0xef)
-		len = 3;
-	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
-		len = 4;
-	for (size_t i = 1; i < len; i++)
-		if ((s[i] & 0xc0) != 0x80)
+	for (size_t f = 0; f < ARRAY_LEN(forms); f++) {
+		if (s[0] < forms[f].first || s[0] > forms[f].last)
+			continue;
+		if (s[1] < forms[f].low || s[1] > forms[f].high)
 			return 0;
-	if (len == 2 && s[0] == 0xc2 && s[1] < 0xa0)
-		return 0;
-	return len;
+		for (size_t i = 2; i < forms[f].len; i++)
+			if ((s[i] & 0xc0) != 0x80)
+				return 0;
+		return forms[f].len;
+	}
+	return 0;
 }
 
 void printable(char *out, size_t size, const char *text)
@@ -51,7 +61,8 @@ void printable(char *out, size_t size, const char *text)
 	out[used] = '\0';
 }
 
-static void say(const char *fmt, va_list args, int saved_errno)
+__attribute__((format(printf, 1, 0))) static void
+say(const char *fmt, va_list args, int saved_errno)
 {
 	char text[1024], line[1200], clean[1100];
 	size_t len;

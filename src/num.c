@@ -29,18 +29,15 @@ bool parse_num(const char *text, long long min, long long max, long long *out,
 /* The power of 1024 that a suffix such as "M", "MiB" or "" stands for; -1. */
 static int size_shift(const char *suffix)
 {
-	static const char units[] = "KMGT";
-	const char *unit;
+	static const char units[] = "KkMmGgTt";
+	size_t unit = strcspn(units, (char[]){*suffix, '\0'});
 	int shift = 0;
 
-	if (*suffix) {
-		unit = strchr(units, *suffix & ~0x20);
-		if (unit) {
-			shift = 10 * (int)(unit - units + 1);
+	if (*suffix && units[unit]) {
+		shift = 10 * ((int)unit / 2 + 1);
+		suffix++;
+		if (*suffix == 'i')
 			suffix++;
-			if (*suffix == 'i')
-				suffix++;
-		}
 	}
 	if (*suffix == 'B')
 		suffix++;

@@ -25,8 +25,7 @@
 #define AGENT_PORT 1024 /* TCP on the tap, or vsock */
 #define GUEST_ADDRESS "10.0.2.2"
 #define GATEWAY_ADDRESS "10.0.2.1" /* the only peer that the agent accepts */
-#define AGENT_READY "ark: agent ready" /* a line on the console: a hint only   \
-					*/
+#define AGENT_READY "ark: agent ready" /* on the console: a hint only */
 
 #define FRAME_HEAD 8
 #define FRAME_MAX (128u * 1024)	       /* = Linux' limit of one argument */
@@ -78,8 +77,8 @@ enum frame_type {
 };
 
 enum op {
-	OP_IDENTITY = 1, /* GENERATION SEED TIME HOSTNAME; the only operation
-			    that a guest without a generation accepts */
+	OP_IDENTITY = 1, /* GENERATION SEED TIME HOSTNAME; a guest without a
+			    generation accepts nothing else but OP_PING */
 	OP_PING,	 /* answers FRAME_EXIT 0 */
 	OP_EXEC,	 /* ARG... [ENV CWD USER TIMEOUT FLAGS WINSIZE] */
 	OP_LIST,	 /* ITEM per exec, then EXIT */
@@ -111,9 +110,10 @@ enum result_flag {
 	RESULT_OOM = 2,	    /* the guest's kernel killed one of its tree */
 };
 
-/* FRAME_ITEM: id \t state (running|exited) \t result (0 while it runs, else
- * the code as a shell sees it) \t age in seconds \t detached (0|1) \t argv
- * joined by blanks, control bytes as '?', at most 1000 bytes. */
+/* FRAME_ITEM: id \t state (exited, or running while any process of its tree
+ * is alive) \t result (0 while it runs, else the code as a shell sees it) \t
+ * age in seconds \t detached (0|1) \t argv joined by blanks, control bytes as
+ * '?', at most 1000 bytes. */
 
 /* ---- frame.c: blocking, for ark, and for the agent's file transfers ----- */
 

@@ -200,8 +200,11 @@ static void probe_slot(struct sandbox *s)
 		return;
 	}
 	/* Nobody was there to see how it ended, but somebody had asked. */
-	s->state = faccessat(s->run, "stopping", F_OK, 0) == 0 ? VM_STOPPED
-							       : VM_DEAD;
+	if (faccessat(s->run, "stopping", F_OK, 0) == 0) {
+		s->state = VM_STOPPED;
+		return;
+	}
+	s->state = VM_DEAD;
 	snprintf(s->reason, sizeof(s->reason),
 		 "VMM and keeper ended unwatched");
 }
