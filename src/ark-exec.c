@@ -309,14 +309,14 @@ static void parse_options(struct options *o, int argc, char **argv)
  * sets SHELL from the guest's own passwd. */
 static char **command_of(const struct options *o, char **rest)
 {
-	static char *login[] = {"/bin/sh", "-c",
-				"exec \"${SHELL:-/bin/sh}\" -l", NULL};
+	static const char *const login[] = {
+		"/bin/sh", "-c", "exec \"${SHELL:-/bin/sh}\" -l", NULL};
 
 	if (o->shell && *rest)
 		die(EX_USAGE, "--shell takes no command");
 	if (!o->shell && !*rest)
 		die_usage(usage);
-	return o->shell ? login : rest;
+	return o->shell ? (char **)(uintptr_t)login : rest;
 }
 
 int main(int argc, char **argv)
