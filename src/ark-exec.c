@@ -331,10 +331,14 @@ int main(int argc, char **argv)
 	if (argc > 1 && execs_word(argv[1]))
 		return finish(execs_main(argc - 1, argv + 1));
 	parse_options(&o, argc, argv);
-	name = argv[optind];
-	if (!name)
+	argc -= optind;
+	argv += optind;
+	if (argc == 0)
 		die_usage(usage);
-	optind++;
+	/* The name is the argv[0] of what follows it; 0 makes getopt forget
+	 * the words that it would else move about a second "--". */
+	name = argv[0];
+	optind = 0;
 	parse_options(&o, argc, argv);
 	result = run(&o, name, command_of(&o, argv + optind), &session);
 	write_status(o.status_fd, &session, result);
