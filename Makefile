@@ -36,7 +36,8 @@ endif
 # A command is one file with main(); all others are library.
 COMMANDS = ark-cp ark-disk ark-exec ark-gc ark-ps ark-run ark-vm
 SCRIPTS = ark ark-doctor ark-image
-LIB = $(filter-out $(COMMANDS:%=$B/%.o),$(patsubst src/%.c,$B/%.o,$(wildcard src/*.c)))
+LIB = $(filter-out $(COMMANDS:%=$B/%.o), \
+	$(patsubst src/%.c,$B/%.o,$(wildcard src/*.c)))
 GUEST = $(wildcard guest/*.c) src/frame.c $(wildcard src/tree*.c)
 UNIT = $(patsubst tests/unit/%.c,$B/unit/%,$(wildcard tests/unit/test-*.c))
 FUZZ = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/fuzz-*.c))
@@ -95,7 +96,8 @@ install: all
 	install -D -m 644 -t $(DESTDIR)$(DATADIR)/images share/images/*
 	install -m 644 share/bash-completion/ark $(DESTDIR)$(COMPLETIONDIR)/
 	for page in $(MAN); do \
-		install -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/} || exit 1; \
+		install -D -m 644 -t $(DESTDIR)$(MANDIR)/man$${page##*.} \
+			$$page || exit 1; \
 	done
 
 # ---- try, test, measure -----------------------------------------------------
@@ -136,13 +138,16 @@ fuzz: $(FUZZ)
 	done
 
 fuzzers: $(FUZZ)
-build/fuzz/%: tests/fuzz/%.c $(filter-out $(COMMANDS:%=src/%.c),$(wildcard src/*.c)) guest/request.c
+FUZZED = $(filter-out $(COMMANDS:%=src/%.c),$(wildcard src/*.c)) \
+	guest/request.c
+build/fuzz/%: tests/fuzz/%.c $(FUZZED)
 	@mkdir -p $(@D)
 	clang -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize-recover=undefined -Isrc -Iguest -o $@ $^ $(LIBS)
 
 format:
-	clang-format -i src/*.[ch] guest/*.[ch] tests/unit/*.[ch] tests/fuzz/*.c
+	clang-format -i src/*.[ch] guest/*.[ch] tests/unit/*.[ch] \
+		tests/fuzz/*.c tests/bench/*.c
 
 clean:
 	rm -rf build $(COMMANDS:%=bin/%)

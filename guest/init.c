@@ -26,7 +26,8 @@
 
 static char command_line[4096];
 
-static void line(const char *first, const char *fmt, va_list args)
+__attribute__((format(printf, 2, 0))) static void
+line(const char *first, const char *fmt, va_list args)
 {
 	char text[512];
 	int n = snprintf(text, sizeof(text), "%s", first);

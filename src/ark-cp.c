@@ -21,14 +21,14 @@
 
 static const char usage[] = "ark-cp [-p] SOURCE... DESTINATION";
 static const char help[] =
-	"usage: ark-cp [-p] SOURCE... DESTINATION\n"
+	"Usage: ark-cp [-p] SOURCE... DESTINATION\n"
 	"\n"
 	"Copies files and directories; one side is NAME:PATH, in a sandbox.\n"
 	"A local path with a colon is written ./a:b.\n"
 	"\n"
 	"  -p, --parents   make the missing directories of DESTINATION\n"
-	"      --help      show this help\n"
-	"      --version   show the version\n";
+	"  -h, --help      show this and exit\n"
+	"      --version   show the version and exit\n";
 
 /* An operand; `name` is empty when it is local. */
 struct place {
@@ -216,13 +216,14 @@ static int copy(struct copy *c)
 	r = sandbox_open(&s, inside->name);
 	if (r < 0)
 		return r;
-	c->s = &s;
 	r = agent_open(&s, *c->from->name ? OP_GET : OP_PUT);
 	if (r < 0)
 		return r;
 	sock = r;
 	client_active(&s, &activity);
+	c->s = &s;
 	r = converse(c);
+	c->s = NULL;
 	close(sock);
 	sock = -1;
 	client_active(&s, &activity);
@@ -309,7 +310,7 @@ static unsigned parse_options(int argc, char **argv)
 	unsigned flags = 0;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "+p", known, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+hp", known, NULL)) != -1) {
 		switch (c) {
 		case 'p':
 			flags |= TREE_PARENTS;

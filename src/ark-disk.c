@@ -18,7 +18,7 @@
 
 static const char usage_line[] = "ark-disk VERB [OPTION]... [NAME]...";
 static const char help[] =
-	"usage: ark-disk import [-fl] DIR IMAGE\n"
+	"Usage: ark-disk import [-fl] DIR IMAGE\n"
 	"       ark-disk clone [--size SIZE] IMAGE NAME\n"
 	"       ark-disk resize NAME SIZE\n"
 	"       ark-disk ls [-q] [--json]\n"
@@ -46,8 +46,8 @@ static const char help[] =
 	"  -q, --quiet     names only\n"
 	"      --json      JSON lines\n"
 	"      --size SIZE size of the disk, such as 20G\n"
-	"      --help      show this help\n"
-	"      --version   show the version\n";
+	"  -h, --help      show this and exit\n"
+	"      --version   show the version and exit\n";
 
 struct options {
 	unsigned import; /* IMPORT_* */
@@ -400,9 +400,9 @@ static void parse(int argc, char **argv, const struct verb *verb,
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "+flq", table, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+fhlq", table, NULL)) != -1) {
 		if (c == 'h' || c == 'V') {
-			fputs(c == 'h' ? help : "ark " ARK_VERSION "\n",
+			fputs(c == 'h' ? help : "ark-disk " ARK_VERSION "\n",
 			      stdout);
 			exit(finish(0));
 		}

@@ -356,8 +356,8 @@ static void set_option(struct listing *l, int option)
 	case 'h':
 		print_help();
 		exit(finish(0));
-	default:
-		die_usage(usage);
+	default: /* getopt has said what is wrong */
+		exit(EX_USAGE);
 	}
 }
 

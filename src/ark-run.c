@@ -46,9 +46,11 @@ static const char help[] =
 	"  -h, --help          show this and exit\n"
 	"      --version       show the version and exit\n"
 	"\n"
-	"The exit code is that of the command; 125 when ark failed, 126 and "
-	"127 when\n"
-	"the command could not be run, 128+n when signal n ended it.\n";
+	"The exit code is that of the command; 126 and 127 when it could not "
+	"be run,\n"
+	"128+n when signal n ended it, 125 when the sandbox failed under it.  "
+	"A sandbox\n"
+	"that cannot be made or started ends with the code of ark-vm.\n";
 
 struct run {
 	struct sandbox_spec spec;

@@ -38,6 +38,7 @@ struct options {
 	struct sandbox_spec spec;
 	bool force_or_follow;
 	uint64_t stop_ms;
+	bool many; /* more than one sandbox is named */
 };
 
 /* ---- verbs over one sandbox --------------------------------------------- */
@@ -75,7 +76,8 @@ static int wait_for(struct sandbox *s, const struct options *o)
 {
 	int r = vm_wait(s);
 
-	(void)o;
+	if (r == 0 && o->many)
+		printf("%s: ", s->name);
 	if (r == 0)
 		printf("%s%s%s\n", state_word(s), s->reason[0] ? ": " : "",
 		       s->reason);
@@ -298,6 +300,7 @@ int main(int argc, char **argv)
 	argc--;
 	argv++;
 	parse_options(verb, argc, argv, &o);
+	o.many = argc - optind > 1;
 	if (verb)
 		return finish(run_all(verb, argc - optind, argv + optind, &o));
 	return finish(create(argc - optind, argv + optind, &o));

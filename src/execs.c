@@ -249,11 +249,11 @@ static int do_ls(const struct options *o, struct sandbox *s, const char *id)
 /* ---- words and options --------------------------------------------------- */
 
 static const struct word words[] = {
-	{"ls", "[-q] [--json] NAME", "+q", false, do_ls},
-	{"logs", "NAME ID", "+", true, do_logs},
-	{"attach", "NAME ID", "+", true, do_attach},
-	{"kill", "[-s SIGNAL] NAME ID", "+s:", true, do_kill},
-	{"wait", "NAME ID", "+", true, do_wait},
+	{"ls", "[-q] [--json] NAME", "+hq", false, do_ls},
+	{"logs", "NAME ID", "+h", true, do_logs},
+	{"attach", "NAME ID", "+h", true, do_attach},
+	{"kill", "[-s SIGNAL] NAME ID", "+hs:", true, do_kill},
+	{"wait", "NAME ID", "+h", true, do_wait},
 };
 
 static const struct word *find_word(const char *name)
@@ -307,9 +307,11 @@ static void parse_options(const struct word *w, struct options *o, int argc,
 	while ((c = getopt_long(argc, argv, w->short_options, known, NULL)) !=
 	       -1) {
 		if (c == 'h') {
-			printf("usage: ark-exec %s %s\n", w->name, w->usage);
+			printf("Usage: ark-exec %s %s\n", w->name, w->usage);
 			exit(finish(0));
 		}
+		if (c == '?')
+			exit(EX_USAGE);
 		if ((c == 'q' || c == 'j') && w->run == do_ls) {
 			o->quiet |= c == 'q';
 			o->json |= c == 'j';

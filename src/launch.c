@@ -16,7 +16,7 @@
  */
 #include "launch.h"
 #include "netns.h"
-#include "qmp.h"
+#include "unixsock.h"
 
 #include <cap-ng.h>
 #include <errno.h>
@@ -28,6 +28,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 /* Descriptors by vmm_fd number, -1 = not open; closed with its scope. */
@@ -106,8 +107,8 @@ static int open_files(const struct sandbox *s, struct launch *l,
 	set->fd[FD_RAM] = make_memory(plan->memory);
 	if (set->fd[FD_RAM] < 0)
 		return explain(why, size, "make its memory");
-	set->fd[FD_CONTROL] = unix_listen(s->run, "qmp.sock");
-	set->fd[FD_EVENTS] = unix_listen(s->run, "event.sock");
+	set->fd[FD_CONTROL] = unix_listen(s->run, "qmp.sock", SOCK_STREAM);
+	set->fd[FD_EVENTS] = unix_listen(s->run, "event.sock", SOCK_STREAM);
 	if (set->fd[FD_CONTROL] < 0 || set->fd[FD_EVENTS] < 0)
 		return explain(why, size, "make its sockets");
 	if (make_console(s, l, set) < 0)

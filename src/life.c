@@ -107,7 +107,7 @@ static int start_in_slot(struct sandbox *s, const struct vmm *driver,
 int vm_start(struct sandbox *s)
 {
 	const struct vmm *driver;
-	enum accel accel;
+	enum accel accel = ACCEL_TCG;
 	struct conf conf;
 	char program[256];
 	int r = sandbox_lock(s);

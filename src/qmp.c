@@ -6,48 +6,12 @@
  */
 #include "ark.h"
 #include "qmp.h"
+#include "unixsock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-
-/* sun_path holds 108 bytes, a state directory may be deeper: the socket is
- * named through the descriptor of its directory. */
-static struct sockaddr_un address_of(int dir, const char *name)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-	snprintf(address.sun_path, sizeof(address.sun_path),
-		 "/proc/self/fd/%d/%s", dir, name);
-	return address;
-}
-
-int unix_listen(int dir, const char *name)
-{
-	struct sockaddr_un address = address_of(dir, name);
-	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || (unlinkat(dir, name, 0) < 0 && errno != ENOENT))
-		return -1;
-	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    fchmodat(dir, name, 0600, 0) < 0 || listen(fd, 4) < 0)
-		return -1;
-	return steal_fd(&fd);
-}
-
-int unix_connect(int dir, const char *name)
-{
-	struct sockaddr_un address = address_of(dir, name);
-	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 ||
-	    connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		return -1;
-	return steal_fd(&fd);
-}
 
 ssize_t qmp_fill(struct qmp *q)
 {
@@ -123,7 +87,7 @@ int qmp_open(struct qmp *q, int dir, const char *name, unsigned ms)
 	int known;
 
 	q->len = 0;
-	q->fd = unix_connect(dir, name);
+	q->fd = unix_connect(dir, name, SOCK_STREAM);
 	if (q->fd < 0)
 		return -1;
 	greeting = await(q, now_ms() + ms);

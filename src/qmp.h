@@ -19,11 +19,6 @@ struct qmp {
 	char buf[QMP_LINE_MAX];
 };
 
-/* A listening unix socket dir/name of mode 0600 for a VMM to inherit, or -1
- * and errno.  Works for paths of any length. */
-int unix_listen(int dir, const char *name);
-int unix_connect(int dir, const char *name);
-
 /* Connect to dir/name and leave negotiation mode.  0, or -1 and errno. */
 int qmp_open(struct qmp *q, int dir, const char *name, unsigned ms);
 void qmp_close(struct qmp *q);

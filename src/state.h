@@ -93,7 +93,7 @@ struct sandbox_spec {
  * writable disk) under a temporary name, then rename: there is no half
  * sandbox.  0, or -EX_CANTCREAT when the name is taken, -EX_NOINPUT without
  * such an image, -EX_IOERR when the disk is full ..., told. */
-int sandbox_create(const char *name, const struct sandbox_spec *spec);
+int sandbox_create(const char *name, const struct sandbox_spec *given);
 
 /* Remove a sandbox that holds no slot any more; the caller has it locked. */
 int sandbox_remove(struct sandbox *s);

@@ -13,10 +13,12 @@
  */
 #include "netns.h"
 #include "qmp.h"
+#include "unixsock.h"
 #include "vmm.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #define COMMAND_MS 10000
@@ -195,7 +197,7 @@ static void *qemu_watch(int run, int *fd)
 
 	if (!w)
 		return NULL;
-	w->q.fd = unix_connect(run, "event.sock");
+	w->q.fd = unix_connect(run, "event.sock", SOCK_STREAM);
 	if (w->q.fd < 0 || write_full(w->q.fd, hello, sizeof(hello) - 1) < 0 ||
 	    fcntl(w->q.fd, F_SETFL, O_NONBLOCK) < 0) {
 		qmp_close(&w->q);

@@ -12,13 +12,14 @@
 #include "hello.h"
 #include "launch.h"
 #include "netns.h"
-#include "qmp.h"
+#include "unixsock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -33,7 +34,7 @@ static int checked(int fd, const char *what)
 
 static void read_sizes(int vm, struct vmm_plan *plan)
 {
-	long long memory, cpus;
+	long long memory = 0, cpus = 0;
 
 	if (read_number(vm, "memory", 1, INT64_MAX, &memory) < 0 ||
 	    read_number(vm, "cpus", 1, 255, &cpus) < 0)
@@ -46,9 +47,10 @@ static void read_sizes(int vm, struct vmm_plan *plan)
  * back. */
 static int open_all(int vm, int run, uint64_t memory)
 {
-	static const char *const names[] = {
-		[FD_KERNEL] = "kernel", [FD_INITRD] = "initrd",
-		[FD_BASE] = "base",	[FD_DISK] = "disk"};
+	static const char *const names[] = {[FD_KERNEL] = "kernel",
+					    [FD_INITRD] = "initrd",
+					    [FD_BASE] = "base",
+					    [FD_DISK] = "disk"};
 	const char *step;
 	int fd[FD_PAST_LAST], console;
 
@@ -63,8 +65,8 @@ static int open_all(int vm, int run, uint64_t memory)
 				       i == FD_DISK ? O_RDWR : O_RDONLY);
 	fd[FD_RAM] = memfd_create("bare", 0);
 	checked(ftruncate(fd[FD_RAM], (off_t)memory), "make the memory");
-	fd[FD_CONTROL] = unix_listen(run, "qmp.sock");
-	fd[FD_EVENTS] = unix_listen(run, "event.sock");
+	fd[FD_CONTROL] = unix_listen(run, "qmp.sock", SOCK_STREAM);
+	fd[FD_EVENTS] = unix_listen(run, "event.sock", SOCK_STREAM);
 	fd[FD_CONSOLE] = openat(run, "console", O_WRONLY);
 	fd[FD_CONSOLE_HELD] = openat(run, "console", O_RDWR);
 	fd[FD_TAP] = netns_enter_new(&step);

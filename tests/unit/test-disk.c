@@ -79,13 +79,13 @@ static void test_shapes(int to)
 		off_t size;
 		off_t places[4];
 	} shapes[] = {
-		{"empty file",	       0,		  {-1}			      },
-		{"one byte",	     1,		{0, -1}		       },
-		{"only a hole",	64 * MIB,	  {-1}			      },
-		{"hole at the start", 32 * MIB,	{31 * MIB, -1}		      },
-		{"hole at the end",   32 * MIB,    {0, -1}			     },
-		{"data between",	 64 * MIB,	   {4096, 9 * MIB, 40 * MIB, -1}},
-		{"odd size",	     5 * MIB + 7, {3, 5 * MIB + 6, -1}	      },
+		{"empty file", 0, {-1}},
+		{"one byte", 1, {0, -1}},
+		{"only a hole", 64 * MIB, {-1}},
+		{"hole at the start", 32 * MIB, {31 * MIB, -1}},
+		{"hole at the end", 32 * MIB, {0, -1}},
+		{"data between", 64 * MIB, {4096, 9 * MIB, 40 * MIB, -1}},
+		{"odd size", 5 * MIB + 7, {3, 5 * MIB + 6, -1}},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {

@@ -68,17 +68,10 @@ static void test_reading(void)
 		size_t len;
 		ssize_t result; /* of read_value */
 	} rows[] = {
-		{"a\n",	2, 1 },
-		   {"a",	 1, 1 },
-		{"",	     0, 0 },
-		{"\n",       1, 0 },
-		   {"a\nb\n",   4, -1},
-		{"\n\n",	 2, -1},
-		{"a\0b\n",   4, -1},
-		   {"\0",	  1, -1},
-		{"\0\n",	 2, -1},
-		{"1234567",  7, 7 },
-		   {"12345678", 8, -1},
+		{"a\n", 2, 1},	   {"a", 1, 1},		{"", 0, 0},
+		{"\n", 1, 0},	   {"a\nb\n", 4, -1},	{"\n\n", 2, -1},
+		{"a\0b\n", 4, -1}, {"\0", 1, -1},	{"\0\n", 2, -1},
+		{"1234567", 7, 7}, {"12345678", 8, -1},
 	};
 	char text[8];
 
@@ -112,16 +105,16 @@ static void test_read_number(void)
 		const char *text;
 		bool good;
 	} rows[] = {
-		{"5\n",				      true },
-		{"5",					true },
-		{"10\n",				     true },
-		{"0\n",				      false},
-		{"11\n",				     false},
-		{"5 \n",				     false},
-		{"",					 false},
-		{"\n",				       false},
-		{"five\n",				   false},
-		{"5\n5\n",				   false},
+		{"5\n", true},
+		{"5", true},
+		{"10\n", true},
+		{"0\n", false},
+		{"11\n", false},
+		{"5 \n", false},
+		{"", false},
+		{"\n", false},
+		{"five\n", false},
+		{"5\n5\n", false},
 		{"99999999999999999999999999999999999999\n", false},
 	};
 	long long n;

@@ -13,34 +13,35 @@ static void test_printable(void)
 	static const struct {
 		const char *in, *out;
 	} rows[] = {
-		{"",			      ""		       },
-		{"plain text ~",			 "plain text ~"      },
-		{"a\nb\rc\td",		       "a?b?c?d"		},
-		{"\x01\x1f\x7f",			 "???"		      },
-		{"\x1b[31mred\x1b]0;title\x07",	"?[31mred?]0;title?"},
-		{"h\xc3\xa9",		      "h\xc3\xa9"	 },
+		{"", ""},
+		{"plain text ~", "plain text ~"},
+		{"a\nb\rc\td", "a?b?c?d"},
+		{"\x01\x1f\x7f", "???"},
+		{"\x1b[31mred\x1b]0;title\x07", "?[31mred?]0;title?"},
+		{"h\xc3\xa9", "h\xc3\xa9"},
 		{"\xe2\x82\xac \xf0\x9f\x90\xa7",
-		 "\xe2\x82\xac \xf0\x9f\x90\xa7"			},
-		{"\x80",			  "?"		    },
-		{"\xff\xfe",			     "??"		 },
-		{"\xc3",			  "?"		    },
-		{"\xc3(",			  "?("		      },
-		{"\xe2\x82",			     "??"		 },
-		{"\xf0\x9f\x90",			 "???"		      },
- /* C1 control codes: terminals obey them */
+		 "\xe2\x82\xac \xf0\x9f\x90\xa7"},
+		{"\x80", "?"},
+		{"\xff\xfe", "??"},
+		{"\xc3", "?"},
+		{"\xc3(", "?("},
+		{"\xe2\x82", "??"},
+		{"\xf0\x9f\x90", "???"},
+		/* C1 control codes: terminals obey them */
 		{"\xc2\x9b"
-		 "31m",		 "??31m"		},
-		{"\xc2\x85",			     "??"		 },
-		{"\xc2\xa0",			     "\xc2\xa0"	       },
- /* overlong, surrogates, beyond Unicode: not UTF-8 */
-		{"\xc0\x8a",			     "??"		 },
-		{"\xc1\xbf",			     "??"		 },
-		{"\xe0\x80\x8a",			 "???"		      },
-		{"\xe0\x82\x9b",			 "???"		      },
-		{"\xf0\x80\x80\x8a",		     "????"		   },
-		{"\xed\xa0\x80",			 "???"		      },
-		{"\xf4\x90\x80\x80",		     "????"		   },
-		{"\xf5\x80\x80\x80",		     "????"		   },
+		 "31m",
+		 "??31m"},
+		{"\xc2\x85", "??"},
+		{"\xc2\xa0", "\xc2\xa0"},
+		/* overlong, surrogates, beyond Unicode: not UTF-8 */
+		{"\xc0\x8a", "??"},
+		{"\xc1\xbf", "??"},
+		{"\xe0\x80\x8a", "???"},
+		{"\xe0\x82\x9b", "???"},
+		{"\xf0\x80\x80\x8a", "????"},
+		{"\xed\xa0\x80", "???"},
+		{"\xf4\x90\x80\x80", "????"},
+		{"\xf5\x80\x80\x80", "????"},
 	};
 	char out[256];
 

@@ -5,6 +5,7 @@
 #include "tap.h"
 
 #include "qmp.h"
+#include "unixsock.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -30,23 +31,23 @@ static void test_lines(void)
 		const char *line;
 		bool good;
 	} rows[] = {
-		{"{}\n",			       true },
-		{"{\"return\": {}}\r\n",		 true },
-		{"{\"a\": [1, 2, {\"b\": null}]}\n",   true },
-		{"\n",				 false},
-		{"[]\n",			       false},
-		{"1\n",				false},
-		{"null\n",			     false},
-		{"\"text\"\n",			       false},
-		{"{\n",				false},
-		{"{}}\n",			      false},
-		{"{} {}\n",			    false},
-		{"{\"a\": 1, \"a\": 2}\n",		   false},
-		{"{'a': 1}\n",			       false},
-		{"{\"a\": 1e999}\n",		     false},
-		{"{\"a\": \"\xff\"}\n",		false},
+		{"{}\n", true},
+		{"{\"return\": {}}\r\n", true},
+		{"{\"a\": [1, 2, {\"b\": null}]}\n", true},
+		{"\n", false},
+		{"[]\n", false},
+		{"1\n", false},
+		{"null\n", false},
+		{"\"text\"\n", false},
+		{"{\n", false},
+		{"{}}\n", false},
+		{"{} {}\n", false},
+		{"{\"a\": 1, \"a\": 2}\n", false},
+		{"{'a': 1}\n", false},
+		{"{\"a\": 1e999}\n", false},
+		{"{\"a\": \"\xff\"}\n", false},
 		{"{\"a\": 99999999999999999999999}\n", false},
-		{"garbage\n",			      false},
+		{"garbage\n", false},
 	};
 	int bad;
 
@@ -101,7 +102,7 @@ static pid_t serve(const char *const *texts, bool slow)
 	pid_t pid;
 
 	fflush(stdout);
-	listener = unix_listen(dir, "qmp.sock");
+	listener = unix_listen(dir, "qmp.sock", SOCK_STREAM);
 	if (listener < 0)
 		exit(99);
 	pid = fork();
@@ -178,13 +179,13 @@ static void test_bad_peers(void)
 		const char *texts[4];
 		int error;
 	} rows[] = {
-		{"closes at once",		   {"", NULL},		       ECONNRESET},
-		{"is no QEMU",		       {"{\"hello\": 1}\n", NULL}, EPROTO	 },
-		{"sends garbage",		  {"SSH-2.0-x\n", NULL},	 EPROTO    },
-		{"closes after its greeting", {HELLO, NULL},		     0	      },
+		{"closes at once", {"", NULL}, ECONNRESET},
+		{"is no QEMU", {"{\"hello\": 1}\n", NULL}, EPROTO},
+		{"sends garbage", {"SSH-2.0-x\n", NULL}, EPROTO},
+		{"closes after its greeting", {HELLO, NULL}, 0},
 		{"refuses",
 		 {HELLO, "{\"error\": {\"desc\": \"x\"}}\n", NULL},
-		 EREMOTEIO							  },
+		 EREMOTEIO},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -246,15 +247,16 @@ static void test_long_path(void)
 		mkdirat(at, part, 0700);
 		at = openat(at, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}
-	fd = unix_listen(at, "qmp.sock");
+	fd = unix_listen(at, "qmp.sock", SOCK_STREAM);
 	ok(fd >= 0, "listen 500 bytes deep");
-	peer = unix_connect(at, "qmp.sock");
+	peer = unix_connect(at, "qmp.sock", SOCK_STREAM);
 	ok(peer >= 0, "connect there");
 	close(fd);
 	close(peer);
-	ok(unix_connect(at, "qmp.sock") < 0 && errno == ECONNREFUSED,
+	ok(unix_connect(at, "qmp.sock", SOCK_STREAM) < 0 &&
+		   errno == ECONNREFUSED,
 	   "nobody listens any more");
-	fd = unix_listen(at, "qmp.sock");
+	fd = unix_listen(at, "qmp.sock", SOCK_STREAM);
 	ok(fd >= 0, "a stale socket is replaced");
 	close(fd);
 }

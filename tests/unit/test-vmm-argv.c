@@ -50,13 +50,13 @@ static void test_words(void)
 	static const struct {
 		const char *option, *value;
 	} rows[] = {
-		{"-name",	  "ark-demo-1"     },
-		{"-accel",   "tcg"		},
-		{"-smp",	 "2"		    },
-		{"-m",       "256M"	     },
-		{"-display", "none"	   },
-		{"-kernel",  "/proc/self/fd/3"},
-		{"-initrd",  "/proc/self/fd/4"},
+		{"-name", "ark-demo-1"},
+		{"-accel", "tcg"},
+		{"-smp", "2"},
+		{"-m", "256M"},
+		{"-display", "none"},
+		{"-kernel", "/proc/self/fd/3"},
+		{"-initrd", "/proc/self/fd/4"},
 	};
 
 	vmm_qemu.argv(&tcg, &argv);
@@ -189,19 +189,19 @@ static void test_cpuinfo(void)
 		const char *text;
 		bool virt;
 	} rows[] = {
-		{"processor\t: 0\nflags\t\t: fpu vmx sse\n",		     true },
-		{"processor\t: 0\nflags\t\t: svm\n",			     true },
-		{"processor\t: 0\nflags\t\t: fpu sse svm\n\n",	       true },
-		{"processor\t: 0\nflags\t\t: fpu sse\n",			 false},
+		{"processor\t: 0\nflags\t\t: fpu vmx sse\n", true},
+		{"processor\t: 0\nflags\t\t: svm\n", true},
+		{"processor\t: 0\nflags\t\t: fpu sse svm\n\n", true},
+		{"processor\t: 0\nflags\t\t: fpu sse\n", false},
 		{"processor\t: 0\nflags\t\t: vmxoff nosvm svm_lock avmx\n",
-		 false							   },
+		 false},
 		{"processor\t: 0\nflags\t\t: fpu\nvmx flags\t: vmx svm\n",
-		 false							   },
-		{"processor\t: 0\nmodel name\t: svm vmx\n",		    false},
-		{"processor\t: 0\nmodel name\t: svm\nflags\t: fpu\n",	      false},
-		{"processor\t: 0\nflags\t\t:\n",				 false},
-		{"processor\t: 0\nflags",					  false},
-		{"",							false},
+		 false},
+		{"processor\t: 0\nmodel name\t: svm vmx\n", false},
+		{"processor\t: 0\nmodel name\t: svm\nflags\t: fpu\n", false},
+		{"processor\t: 0\nflags\t\t:\n", false},
+		{"processor\t: 0\nflags", false},
+		{"", false},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
