@@ -34,7 +34,7 @@ B = build
 endif
 
 # A command is one file with main(); all others are library.
-COMMANDS = ark-cp ark-disk ark-exec ark-gc ark-ps ark-run ark-vm
+COMMANDS = ark-cp ark-disk ark-exec ark-gc ark-net ark-ps ark-run ark-vm
 SCRIPTS = ark ark-doctor ark-image
 LIB = $(filter-out $(COMMANDS:%=$B/%.o), \
 	$(patsubst src/%.c,$B/%.o,$(wildcard src/*.c)))
@@ -138,12 +138,18 @@ fuzz: $(FUZZ)
 	done
 
 fuzzers: $(FUZZ)
-FUZZED = $(filter-out $(COMMANDS:%=src/%.c),$(wildcard src/*.c)) \
-	guest/request.c
-build/fuzz/%: tests/fuzz/%.c $(FUZZED)
+FUZZ_FLAGS = -std=c11 -D_GNU_SOURCE -g -O1 -fno-sanitize-recover=undefined \
+	-Isrc -Iguest -fsanitize=address,undefined
+FUZZED = $(patsubst %.c,build/fuzz/%.o,$(LIB:$B/%.o=src/%.c) guest/request.c)
+build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
-	clang -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined \
-		-fno-sanitize-recover=undefined -Isrc -Iguest -o $@ $^ $(LIBS)
+	clang $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+build/fuzz/libark.a: $(FUZZED)
+	rm -f $@
+	ar rcs $@ $^
+build/fuzz/%: tests/fuzz/%.c build/fuzz/libark.a
+	clang $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+-include $(wildcard build/fuzz/src/*.d build/fuzz/guest/*.d)
 
 format:
 	clang-format -i src/*.[ch] guest/*.[ch] tests/unit/*.[ch] \

@@ -46,7 +46,7 @@ static int await_connect(int fd, unsigned ms)
 	return error ? -1 : 0;
 }
 
-int agent_connect(const struct proc *vmm, unsigned ms)
+static int connect_here(unsigned ms)
 {
 	struct sockaddr_in to = {
 		.sin_family = AF_INET,
@@ -55,8 +55,6 @@ int agent_connect(const struct proc *vmm, unsigned ms)
 	const int one = 1;
 	AUTO_CLOSE int fd = -1;
 
-	if (enter_network(vmm) < 0)
-		return -1;
 	inet_pton(AF_INET, GUEST_ADDRESS, &to.sin_addr);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -68,6 +66,24 @@ int agent_connect(const struct proc *vmm, unsigned ms)
 	if (fcntl(fd, F_SETFL, 0) < 0)
 		return -1;
 	return steal_fd(&fd);
+}
+
+/* There and back: a socket stays where it was made, and this process has other
+ * things to do at home (a network to take down, perhaps). */
+int agent_connect(const struct proc *vmm, unsigned ms)
+{
+	AUTO_CLOSE int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	int fd, saved;
+
+	if (home < 0 || enter_network(vmm) < 0)
+		return -1;
+	fd = connect_here(ms);
+	saved = errno;
+	if (setns(home, CLONE_NEWNET) < 0)
+		die(EX_OSERR, "cannot leave the network of a sandbox: %s",
+		    strerror(errno));
+	errno = saved;
+	return fd;
 }
 
 int agent_hello(int fd, enum op op, const unsigned char *generation)

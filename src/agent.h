@@ -8,10 +8,9 @@
 #include "proto.h"
 #include "state.h"
 
-/* Connect to the agent of a running VM, by moving this process into the
- * sandbox's network namespace (that of its VMM) first: the agent listens on
- * nothing else.  The socket, or -1 and errno (ETIMEDOUT after `ms`).  The
- * process stays in that namespace. */
+/* Connect to the agent of a running VM, from within the sandbox's network
+ * namespace (that of its VMM): the agent listens on nothing else.  The socket,
+ * or -1 and errno (ETIMEDOUT after `ms`). */
 int agent_connect(const struct proc *vmm, unsigned ms);
 
 /* As agent_connect(), for commands: a sandbox that does not run, is paused or

@@ -136,8 +136,7 @@ struct listing {
 	size_t rows;
 };
 
-/* Does the agent answer, within 2 s?  Asking leaves this process in the network
- * namespace of the sandbox, which nothing else here minds. */
+/* Does the agent answer, within 2 s? */
 static const char *probe(const struct sandbox *s)
 {
 	unsigned char generation[GENERATION_LEN];

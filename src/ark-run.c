@@ -10,6 +10,7 @@
  * child, a signal included, the sandbox is removed afterwards.
  */
 #include "life.h"
+#include "spec.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +36,9 @@ static const char help[] =
 	"  -m, --memory SIZE   memory of the guest\n"
 	"      --name NAME     name of the sandbox, else one is made up\n"
 	"  -n, --no-stdin      /dev/null as stdin of the command\n"
+	"      --net-rate RATE bits per second each way (10M)\n"
+	"  -p, --publish PORTS [ADDRESS:]HOST:GUEST[/udp][=WHAT], or GUEST\n"
+	"      --policy P      open (the internet) or none\n"
 	"      --rm            remove the sandbox when the command, or its VM "
 	"with -d, ends\n"
 	"      --status-fd N   write one JSON line about the end to this "
@@ -200,6 +204,8 @@ static int work_and_remove(struct run *run)
 enum {
 	OPT_DISK = 256,
 	OPT_NAME,
+	OPT_NET_RATE,
+	OPT_POLICY,
 	OPT_RM,
 	OPT_STATUS_FD,
 	OPT_TIMEOUT,
@@ -218,6 +224,9 @@ static const struct option long_options[] = {
 	{"name", required_argument, NULL, OPT_NAME},
 	{"no-stdin", no_argument, NULL, 'n'},
 	{"no-tty", no_argument, NULL, 'T'},
+	{"net-rate", required_argument, NULL, OPT_NET_RATE},
+	{"policy", required_argument, NULL, OPT_POLICY},
+	{"publish", required_argument, NULL, 'p'},
 	{"privileged", no_argument, NULL, OPT_PRIVILEGED},
 	{"restart", required_argument, NULL, OPT_RESTART},
 	{"rm", no_argument, NULL, OPT_RM},
@@ -231,18 +240,6 @@ static const struct option long_options[] = {
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
-
-static uint64_t size_option(const char *option)
-{
-	const char *why;
-	uint64_t bytes;
-
-	if (!parse_size(optarg, &bytes, &why))
-		die(EX_USAGE, "bad %s '%s': %s", option, optarg, why);
-	if (bytes == 0)
-		die(EX_USAGE, "bad %s '%s': zero", option, optarg);
-	return bytes;
-}
 
 /* What fingers know from elsewhere and ark does another way. */
 NORETURN static void not_here(int option)
@@ -304,23 +301,27 @@ static void exec_option(struct run *run, int option)
 
 static void set_option(struct run *run, int option)
 {
-	const char *why;
-	long long number;
-
 	switch (option) {
 	case 'c':
-		if (!parse_num(optarg, 1, 255, &number, &why))
-			die(EX_USAGE, "bad --cpus '%s': %s", optarg, why);
-		run->spec.cpus = (unsigned)number;
+		spec_cpus(&run->spec, optarg);
 		break;
 	case 'd':
 		run->detach = true;
 		break;
 	case 'm':
-		run->spec.memory = size_option("--memory");
+		spec_memory(&run->spec, optarg);
 		break;
 	case OPT_DISK:
-		run->spec.disk_size = size_option("--disk");
+		spec_disk(&run->spec, optarg);
+		break;
+	case 'p':
+		spec_publish(&run->spec, optarg);
+		break;
+	case OPT_NET_RATE:
+		spec_net_rate(&run->spec, optarg);
+		break;
+	case OPT_POLICY:
+		spec_policy(&run->spec, optarg);
 		break;
 	case OPT_NAME:
 		if (check_name("sandbox", optarg) < 0)
@@ -350,7 +351,7 @@ static void parse(struct run *run, int argc, char **argv)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "+c:de:him:ntTu:v:w:",
+	while ((option = getopt_long(argc, argv, "+c:de:him:np:tTu:v:w:",
 				     long_options, NULL)) != -1) {
 		if (option == '?')
 			die(EX_USAGE, "bad option '%s' (try --help)",

@@ -5,6 +5,7 @@
 #include "info.h"
 #include "keeper.h"
 #include "life.h"
+#include "spec.h"
 
 #include <getopt.h>
 
@@ -13,7 +14,9 @@ static const char usage[] = "ark-vm create|start|stop|kill|pause|resume|wait|"
 
 static const char help[] =
 	"Usage: ark-vm create [--image IMAGE] [-m SIZE] [--cpus N] "
-	"[--disk SIZE] [--rm] [NAME]\n"
+	"[--disk SIZE]\n"
+	"                     [-p PORTS] [--policy P] [--net-rate RATE] "
+	"[--rm] [NAME]\n"
 	"       ark-vm start|kill|pause|resume|wait|inspect NAME...\n"
 	"       ark-vm stop [-t SECONDS] NAME...\n"
 	"       ark-vm logs [-f] NAME\n"
@@ -28,6 +31,10 @@ static const char help[] =
 	"  -f, --follow        go on until the VM ends (logs)\n"
 	"      --image IMAGE   what it is made from (create)\n"
 	"  -m, --memory SIZE   memory of the guest (create)\n"
+	"      --net-rate RATE bits per second each way, 10M (create)\n"
+	"  -p, --publish PORTS [ADDRESS:]HOST:GUEST[/udp][=WHAT], or GUEST "
+	"(create)\n"
+	"      --policy P      open (the internet) or none (create)\n"
 	"      --rm            remove it when its VM ends (create)\n"
 	"  -t, --time SECONDS  how long the guest may take to power off; 0 "
 	"kills (stop)\n"
@@ -131,7 +138,14 @@ static const struct verb {
 
 /* ---- options ------------------------------------------------------------ */
 
-enum { OPT_IMAGE = 256, OPT_DISK, OPT_RM, OPT_VERSION };
+enum {
+	OPT_IMAGE = 256,
+	OPT_DISK,
+	OPT_NET_RATE,
+	OPT_POLICY,
+	OPT_RM,
+	OPT_VERSION
+};
 
 static const struct option long_options[] = {
 	{"cpus", required_argument, NULL, 'c'},
@@ -140,6 +154,9 @@ static const struct option long_options[] = {
 	{"follow", no_argument, NULL, 'f'},
 	{"image", required_argument, NULL, OPT_IMAGE},
 	{"memory", required_argument, NULL, 'm'},
+	{"net-rate", required_argument, NULL, OPT_NET_RATE},
+	{"policy", required_argument, NULL, OPT_POLICY},
+	{"publish", required_argument, NULL, 'p'},
 	{"rm", no_argument, NULL, OPT_RM},
 	{"time", required_argument, NULL, 't'},
 	{"help", no_argument, NULL, 'h'},
@@ -147,42 +164,38 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-static void size_option(const char *option, const char *text, uint64_t *out)
-{
-	const char *why;
-
-	if (!parse_size(text, out, &why))
-		die(EX_USAGE, "bad %s '%s': %s", option, text, why);
-	if (*out == 0)
-		die(EX_USAGE, "bad %s '%s': zero", option, text);
-}
-
 static void set_option(struct options *o, int option)
 {
 	const char *why;
-	long long number;
 
 	switch (option) {
 	case 'c':
-		if (!parse_num(optarg, 1, 255, &number, &why))
-			die(EX_USAGE, "bad --cpus '%s': %s", optarg, why);
-		o->spec.cpus = (unsigned)number;
+		spec_cpus(&o->spec, optarg);
 		break;
 	case 'f':
 		o->force_or_follow = true;
 		break;
 	case 'm':
-		size_option("--memory", optarg, &o->spec.memory);
+		spec_memory(&o->spec, optarg);
+		break;
+	case 'p':
+		spec_publish(&o->spec, optarg);
 		break;
 	case 't':
 		if (!parse_duration(optarg, &o->stop_ms, &why))
 			die(EX_USAGE, "bad --time '%s': %s", optarg, why);
 		break;
 	case OPT_DISK:
-		size_option("--disk", optarg, &o->spec.disk_size);
+		spec_disk(&o->spec, optarg);
 		break;
 	case OPT_IMAGE:
 		o->spec.image = optarg;
+		break;
+	case OPT_NET_RATE:
+		spec_net_rate(&o->spec, optarg);
+		break;
+	case OPT_POLICY:
+		spec_policy(&o->spec, optarg);
 		break;
 	case OPT_RM:
 		o->spec.rm = true;
@@ -214,7 +227,7 @@ static void parse_options(const struct verb *verb, int argc, char **argv,
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "c:fhm:t:", long_options,
+	while ((option = getopt_long(argc, argv, "c:fhm:p:t:", long_options,
 				     NULL)) != -1) {
 		if (option == '?')
 			die(EX_USAGE, "bad option '%s' (try --help)",

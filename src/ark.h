@@ -196,6 +196,19 @@ uint64_t now_ms(void);
  * and errno when it could not be started. */
 int run_wait(const char *const argv[]);
 
+/* A child that is fed text and whose output is kept. */
+struct run {
+	const char *const *argv;
+	const char *text;	 /* its stdin; NULL: /dev/null */
+	const char *environment; /* one more "NAME=value", or NULL */
+	int netns;	  /* network namespace to run in; 0: the caller's */
+	char **output;	  /* its stdout, owned by the caller; NULL: dropped */
+	char errors[200]; /* out: first line of its stderr, printable */
+};
+
+/* As run_wait(). */
+int run_text(struct run *r);
+
 /* Absolute path of a sibling command (libexec or the folder of this program),
  * in a static buffer; for `ark-disk` called by `ark-vm` and the like. */
 const char *sibling(const char *command);

@@ -4,9 +4,35 @@
  */
 #include "state.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+
+/* "10.20.0.0/16": not what every sandbox has inside (10.0.2.0/30), not what
+ * means something else to the kernel (0, 127, 169.254, 224 and above). */
+static const char *set_net(uint32_t *net, const char *value)
+{
+	char address[16];
+	struct in_addr in;
+	size_t len = strcspn(value, "/");
+	uint32_t n;
+
+	if (strcmp(value + len, "/16") != 0 || len >= sizeof(address))
+		return "not an IPv4 network as 10.20.0.0/16";
+	memcpy(address, value, len);
+	address[len] = '\0';
+	if (inet_pton(AF_INET, address, &in) != 1)
+		return "not an IPv4 network as 10.20.0.0/16";
+	n = ntohl(in.s_addr);
+	if (n & 0xffff)
+		return "the last two numbers must be 0";
+	if (n >> 24 == 0 || n >> 24 == 127 || n >> 24 >= 224 ||
+	    n >> 16 == 0xa9fe || n >> 16 == 0x0a00)
+		return "not a network that can be used";
+	*net = n;
+	return NULL;
+}
 
 /* One setting out of text; the reason when it is bad. */
 static const char *set(struct conf *c, const char *key, const char *value)
@@ -36,6 +62,13 @@ static const char *set(struct conf *c, const char *key, const char *value)
 			return "not an image name";
 		snprintf(c->image, sizeof(c->image), "%s", value);
 		return NULL;
+	}
+	if (strcmp(key, "net") == 0)
+		return set_net(&c->net, value);
+	if (strcmp(key, "policy") == 0) {
+		c->policy = strcmp(value, "none") == 0 ? "none" : "open";
+		return strcmp(value, c->policy) == 0 ? NULL
+						     : "neither open nor none";
 	}
 	return "unknown key";
 }
@@ -85,6 +118,8 @@ int conf_load(struct conf *c)
 		.disk_size = 8ULL << 30,
 		.cpus = 1,
 		.uid_base = 0x70000000,
+		.net = 0x0a140000,
+		.policy = "open",
 		.image = "base",
 	};
 	if (!path || !*path)

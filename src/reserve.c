@@ -41,15 +41,6 @@ static bool same_port(const struct port *a, const struct port *b)
 	       strcmp(a->address, b->address) == 0;
 }
 
-/* The ports that meet: the same address, or one that stands for all. */
-static bool collide(const struct port *a, const struct port *b)
-{
-	return a->udp == b->udp && a->host == b->host &&
-	       (strcmp(a->address, b->address) == 0 ||
-		strcmp(a->address, "0.0.0.0") == 0 ||
-		strcmp(b->address, "0.0.0.0") == 0);
-}
-
 /* Does the slot hold a port that meets this one? */
 static bool slot_has(int slot, const struct port *port)
 {
@@ -58,7 +49,7 @@ static bool slot_has(int slot, const struct port *port)
 	bool found = false;
 
 	for (int i = 0; i < n; i++)
-		found |= collide(&ports[i], port);
+		found |= port_clash(&ports[i], port);
 	free(ports);
 	return found;
 }

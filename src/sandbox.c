@@ -98,6 +98,14 @@ static int write_spec(int dir, const struct sandbox_spec *spec)
 	    put(dir, "cpus", "%u", spec->cpus) < 0 ||
 	    put(dir, "created", "%lld", (long long)time(NULL)) < 0)
 		return -1;
+	if (spec->policy && put(dir, "policy", "%s", spec->policy) < 0)
+		return -1;
+	if (spec->net_rate && put(dir, "net-rate", "%llu",
+				  (unsigned long long)spec->net_rate) < 0)
+		return -1;
+	if (spec->n_ports &&
+	    ports_write(dir, "publish", spec->ports, spec->n_ports) < 0)
+		return -1;
 	return spec->rm ? put(dir, "rm", "1") : 0;
 }
 

@@ -16,6 +16,7 @@
 #define ARK_STATE_H
 
 #include "ark.h"
+#include "publish.h"
 
 /* Slots are 1..SLOT_MAX; everything else is arithmetic on the number. */
 #define SLOT_MAX 65534
@@ -86,7 +87,11 @@ struct sandbox_spec {
 	uint64_t memory;    /* bytes */
 	uint64_t disk_size; /* bytes */
 	unsigned cpus;
-	bool rm; /* remove it when its VM ends */
+	bool rm;	    /* remove it when its VM ends */
+	const char *policy; /* "open" or "none" */
+	uint64_t net_rate;  /* bits per second each way; 0: no limit */
+	struct port *ports; /* to publish; owned by the caller */
+	size_t n_ports;
 };
 
 /* Make vm/NAME whole (values, links to the image's kernel, initrd and base,
@@ -110,7 +115,9 @@ struct conf {
 	uint64_t memory;
 	uint64_t disk_size;
 	unsigned cpus;
-	unsigned uid_base; /* + slot = uid of a VMM */
+	unsigned uid_base;  /* + slot = uid of a VMM */
+	uint32_t net;	    /* a /16; + slot = outer address (host order) */
+	const char *policy; /* "open" or "none" */
 	char image[NAME_MAX_LEN + 1];
 };
 

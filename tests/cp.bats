@@ -5,7 +5,6 @@ load helper
 setup_file() {
 	ark_files mini
 	ark run --name vm --disk 128M mini
-	mkdir "$work/here"
 }
 
 teardown_file() {
@@ -13,7 +12,8 @@ teardown_file() {
 }
 
 setup() {
-	cd "$work/here"
+	mkdir "$work/$BATS_TEST_NUMBER"
+	cd "$work/$BATS_TEST_NUMBER" || return
 }
 
 sum() {
@@ -72,9 +72,10 @@ guest_sum() {
 	equal "$(cat into/f into/g)" $'two\nthree'
 	expect 0 ark cp vm:/tmp/f .
 	expect fail ark cp f g vm:/tmp/newname
-	says newname
+	[[ $stderr == *newname*$'\n'*newname* ]] || wrong 'not told for both'
 	expect fail ark cp vm:/tmp/f vm:/tmp/g f
-	says f
+	[ ! -s "$out" ] || wrong stdout
+	equal "$(cat f)" two
 	expect fail ark cp f vm:/tmp/newname/x
 	says newname
 	rm -r f g into
@@ -180,7 +181,7 @@ guest_sum() {
 	expect 0 ark cp vm:/tmp/tree into
 	[ -f into/tree/a/one ]
 	expect 0 ark cp vm:/tmp/tree/ into2
-	[ -f into2/a/one ] || [ -f into2/tree/a/one ]
+	[ -f into2/a/one ]
 	expect 0 ark exec vm -- sh -c 'rm -r /tmp/tree; mkdir /tmp/t2'
 	expect 0 ark cp tree vm:/tmp/t2
 	expect 0 ark exec vm cat /tmp/t2/tree/a/b/c/two
@@ -196,7 +197,7 @@ guest_sum() {
 	begin=$SECONDS
 	expect 0 ark cp many vm:/tmp/
 	expect 0 ark cp vm:/tmp/many back
-	diff -r many back
+	diff -rq many back | head -n 5 | grep . && return 1
 	[ $((SECONDS - begin)) -le 60 ] || wrong "took $((SECONDS - begin)) s"
 	expect 0 ark exec vm rm -r /tmp/many
 	mkdir -p "deep/$(printf 'd/%.0s' {1..60})"
@@ -259,7 +260,6 @@ guest_sum() {
 	ark cp vm:/tmp/evil2/abs $root/ >"$BATS_TEST_TMPDIR/out" 2>&1 || :
 	ark cp vm:/tmp/evil2/abs $root/abs >"$BATS_TEST_TMPDIR/out" 2>&1 || :
 	equal "$(cat precious)" precious 'written through a link'
-	equal "$(find .. -name precious | wc -l)" 1 'written through a link'
 	# The other way round: links in the guest that a put meets.
 	echo new >f
 	expect 0 ark exec vm -- sh -c 'echo secret >/tmp/secret; ln -sf /tmp/secret /tmp/lnk'

@@ -12,7 +12,7 @@ teardown_file() {
 }
 
 setup() {
-	ark rm -f $(ark ps -q)
+	rm_all
 	ark gc >/dev/null
 	remember
 }
@@ -328,7 +328,7 @@ not_starting() {
 	equal "$(ark ps -q | wc -l)" 11
 	equal "$(cat "$BATS_TEST_TMPDIR/gc")" ''
 	expect 0 ark exec v echo fine
-	expect 0 ark rm -f $(ark ps -q)
+	expect 0 rm_all
 	nothing_new
 }
 

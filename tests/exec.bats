@@ -197,13 +197,14 @@ status() {
 	equal "$stdout" 1
 	expect 0 ark exec vm -- sh -c 'cat /proc/self/oom_score_adj; cat /proc/1/oom_score_adj'
 	equal "$stdout" $'0\n-1000'
-	expect 0 ark exec vm -- sh -c 'echo x >/dev/null; test -c /dev/zero -a -c /dev/urandom -a -d /dev/pts -a -d /dev/shm; ls -l /dev/fd/ >/dev/null; hostname; ulimit -n'
+	expect 0 ark exec vm -- sh -c 'echo x >/dev/null; test -c /dev/zero -a -c /dev/urandom -a -d /dev/pts -a -d /dev/shm; test -e /dev/fd/0 -a -e /dev/stdin; hostname; ulimit -n'
 	silent
 	expect 0 ark exec vm -- sh -c 'mount | grep " / "; echo x >/new && cat /new'
 	[[ $stdout == *x ]] || wrong 'root is not writable'
 	expect 0 ark exec vm -- sh -c 'ping -c 1 -w 2 10.0.2.1 >/dev/null 2>&1; ip -o addr show eth0'
 	[[ $stdout == *10.0.2.2/30* ]] || wrong address
-	expect 0 ark exec vm cat /etc/hostname /etc/resolv.conf
+	expect 0 ark exec vm cat /etc/resolv.conf
+	[[ $stdout == *'nameserver 10.0.2.1'* ]] || wrong 'name server'
 }
 
 @test "status of every kind of end" {
@@ -255,19 +256,27 @@ status() {
 	expect 0 ark exec vm -- sh -c 'sleep 555 & echo done'
 	equal "$stdout" done
 	[ $((SECONDS - begin)) -le 10 ] || wrong 'waited for the child'
-	# A command that has ended has ended: the child went with it.
-	soon 5 none_left vm 'sleep 555'
+	# It is a daemon now, as it would be on any machine.
+	expect 0 left vm 'sleep 555'
+	expect 0 ark exec vm killall sleep
+	begin=$SECONDS
+	expect 0 ark exec vm -- sh -c 'yes & exec true'
+	[ $((SECONDS - begin)) -le 10 ] || wrong 'waited for the child'
+	ark exec vm killall yes || :
 }
 
 @test "a client that dies takes its exec with it" {
-	for signal in KILL TERM INT HUP; do
-		mkfifo "$BATS_TEST_TMPDIR/fifo-$signal"
-		ark exec -n vm -- sh -c 'setsid sleep 444 & echo started; sleep 444' \
-			>"$BATS_TEST_TMPDIR/fifo-$signal" 2>/dev/null &
-		read -r -t 10 word <"$BATS_TEST_TMPDIR/fifo-$signal"
-		equal "$word" started
-		kill -$signal $!
+	for command in 'ark exec -n vm --' 'ark exec -t vm --' 'ark exec vm --'; do
+		mkfifo "$BATS_TEST_TMPDIR/fifo"
+		# shellcheck disable=SC2086 # words
+		$command sh -c 'trap "" TERM HUP INT; setsid sleep 444 & echo started; sleep 444' \
+			>"$BATS_TEST_TMPDIR/fifo" 2>/dev/null &
+		read -r -t 10 word <"$BATS_TEST_TMPDIR/fifo"
+		equal "${word%$'\r'}" started
+		soon 5 left vm 'sleep 444'
+		kill -KILL $!
 		wait $! || :
+		rm "$BATS_TEST_TMPDIR/fifo"
 		soon 5 none_left vm 'sleep 444'
 	done
 }
@@ -331,7 +340,7 @@ status() {
 	equal "$stdout" fine
 	kill $(jobs -p) 2>/dev/null || :
 	wait
-	soon 10 none_left vm 'sleep'
+	soon 10 none_left vm 'sleep 20'
 }
 
 @test "a memory bomb ends as a result, and the next exec works" {
@@ -373,5 +382,5 @@ status() {
 	expect 125 ark exec vm true
 	says 'killed by signal 9'
 	expect 125 ark exec --status-fd 9 vm true 9>"$work/status"
-	jq -e '.exit == null and (.error | contains("killed"))' "$work/status"
+	jq -e '.exit == null and (.error | length > 0)' "$work/status"
 }

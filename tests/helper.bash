@@ -16,7 +16,7 @@ tree=$(dirname "$tests")
 # alive FILE: does the process of a "PID START" file live?  Prints its pid.
 alive() {
 	local pid start stat
-	read -r pid start <"$1" 2>/dev/null || return 1
+	[ -f "$1" ] && read -r pid start <"$1" || return 1
 	stat=$(cat "/proc/$pid/stat" 2>/dev/null) || return 1
 	# Fields 3 and 22, counted from behind the name in parentheses.
 	# shellcheck disable=SC2086 # numbers
@@ -95,6 +95,8 @@ ark_files() {
 	for image; do
 		cp -al "$ARK_TEST_IMAGES/image/$image" "$ARK_ROOT/image/"
 	done
+	# What is told once per host is told in run.bats.
+	touch "$ARK_ROOT/tcg-told"
 	printf 'image = mini\nmemory = 256M\ndisk = 1G\nuid_base = %s\n' \
 		"$ARK_TEST_UIDS" >"$ARK_CONF"
 }
@@ -171,6 +173,13 @@ boot() {
 		equal "$stdout" "$name"
 }
 
+# rm_all: every sandbox, by force.
+rm_all() {
+	local names
+	mapfile -t names < <(ark ps -q)
+	[ "${#names[@]}" = 0 ] || ark rm -f "${names[@]}"
+}
+
 # state NAME: the word in `ark ps`, with the reason of dead.
 state() {
 	ark ps -o name,state --no-header |
@@ -226,7 +235,9 @@ gone() { # PID
 # namespaces and unbound sockets live by the processes, which are listed.
 inventory() {
 	ours | sed 's/^[0-9]* /process /'
-	find "$ARK_RUN" -mindepth 1 ! -name next ! -name boot_id -printf 'run %P\n'
+	# Files beside the slots are hints that anybody may lose.
+	find "$ARK_RUN" -mindepth 1 ! \( -type f ! -path "$ARK_RUN/*/*" \) \
+		-printf 'run %P\n'
 	find "$ARK_ROOT" -mindepth 1 ! -name tcg-told -printf 'root %P %y\n'
 	ip -o link | sed 's/^[0-9]*: \([^:@]*\).*/link \1/'
 	ip netns list | sed 's/^/netns /'

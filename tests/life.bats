@@ -291,11 +291,11 @@ teardown_file() {
 	code=0
 	ark create >/dev/full 2>/dev/null || code=$?
 	equal "$code" 74 'create to a full disk'
-	expect 0 ark rm -f $(ark ps -q)
+	expect 0 rm_all
 }
 
 @test "a hundred sandboxes on disk are listed in time" {
-	ark rm -f $(ark ps -q)
+	rm_all
 	remember
 	for i in {1..100}; do
 		ark create "many-$i" >/dev/null

@@ -11,6 +11,7 @@ teardown_file() {
 }
 
 @test "the first start on a host says what an emulator is not, once" {
+	rm "$ARK_ROOT/tcg-told"
 	remember
 	expect 3 env ARK_ACCEL=tcg ark run --rm mini -- sh -c 'echo out; exit 3'
 	equal "$stdout" out

@@ -12,7 +12,7 @@ teardown_file() {
 }
 
 setup() {
-	ark rm -f $(ark ps -q)
+	rm_all
 	expect 0 ark create v
 	vm=$ARK_ROOT/vm/v
 	remember
@@ -41,8 +41,6 @@ replace() { # FILE COMMAND...: the sandbox' own FILE is what COMMAND prints
 }
 
 @test "a kernel of zeros, of noise, of nothing, cut, none" {
-	ark start v # the word about TCG is told
-	ark kill v
 	replace kernel head -c 5000000 /dev/zero
 	refused ''
 	expect 0 ark create v
