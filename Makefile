@@ -34,7 +34,7 @@ B = build
 endif
 
 # A command is one file with main(); all others are library.
-COMMANDS = ark-cp ark-disk ark-exec ark-gc ark-net ark-ps ark-run ark-vm
+COMMANDS = $(patsubst src/%.c,%,$(wildcard src/ark-*.c))
 SCRIPTS = ark ark-doctor ark-image
 LIB = $(filter-out $(COMMANDS:%=$B/%.o), \
 	$(patsubst src/%.c,$B/%.o,$(wildcard src/*.c)))
