@@ -56,7 +56,7 @@ static const char help[] =
 	"A sandbox\n"
 	"that cannot be made or started ends with the code of ark-vm.\n";
 
-struct run {
+struct job {
 	struct sandbox_spec spec;
 	char name[NAME_MAX_LEN + 1];
 	bool detach, rm;
@@ -66,11 +66,11 @@ struct run {
 	char **command; /* NULL without one */
 };
 
-static void pass_on(struct run *run, const char *option, const char *value)
+static void pass_on(struct job *job, const char *option, const char *value)
 {
-	run->exec[run->words++] = option;
+	job->exec[job->words++] = option;
 	if (value)
-		run->exec[run->words++] = value;
+		job->exec[job->words++] = value;
 }
 
 /* ---- the work ----------------------------------------------------------- */
@@ -83,31 +83,31 @@ static int open_dev_null(void)
 }
 
 /* Become `ark-exec ... NAME -- COMMAND`. */
-NORETURN static void exec_command(struct run *run)
+NORETURN static void exec_command(struct job *job)
 {
 	const char *program = sibling("ark-exec");
 
-	pass_on(run, "--", NULL);
-	pass_on(run, run->name, "--");
-	for (char **word = run->command; *word; word++)
-		pass_on(run, *word, NULL);
-	run->exec[run->words] = NULL;
-	execv(program, (char *const *)(uintptr_t)run->exec);
+	pass_on(job, "--", NULL);
+	pass_on(job, job->name, "--");
+	for (char **word = job->command; *word; word++)
+		pass_on(job, *word, NULL);
+	job->exec[job->words] = NULL;
+	execv(program, (char *const *)(uintptr_t)job->exec);
 	fail_errno(EX_OSERR, "cannot run '%s'", program);
 	_exit(EX_ARK);
 }
 
 /* Start the command detached, quietly: what is printed is the name. */
-static int exec_detached(struct run *run)
+static int exec_detached(struct job *job)
 {
 	int status;
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		pass_on(run, "-d", NULL);
+		pass_on(job, "-d", NULL);
 		if (open_dev_null() < 0)
 			_exit(EX_ARK);
-		exec_command(run);
+		exec_command(job);
 	}
 	while (pid > 0 && waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
@@ -117,29 +117,29 @@ static int exec_detached(struct run *run)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EX_ARK;
 }
 
-static int start(struct run *run)
+static int start(struct job *job)
 {
 	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
-	int r = sandbox_create(run->name, &run->spec);
+	int r = sandbox_create(job->name, &job->spec);
 
 	if (r == 0)
-		r = sandbox_open(&s, run->name);
+		r = sandbox_open(&s, job->name);
 	if (r == 0)
 		r = vm_start(&s);
 	return r;
 }
 
-static int work(struct run *run)
+static int work(struct job *job)
 {
-	int r = start(run);
+	int r = start(job);
 
 	if (r < 0)
 		return r;
-	if (run->command && !run->detach)
-		exec_command(run);
-	if (run->command)
-		r = exec_detached(run);
-	puts(run->name);
+	if (job->command && !job->detach)
+		exec_command(job);
+	if (job->command)
+		r = exec_detached(job);
+	puts(job->name);
 	return r;
 }
 
@@ -178,22 +178,22 @@ static int remove_sandbox(const char *name)
 	return r < 0 ? r : vm_remove(&s, true);
 }
 
-static int work_and_remove(struct run *run)
+static int work_and_remove(struct job *job)
 {
 	int status = 0, r;
 
 	/* Not ours to remove when it exists already. */
-	if (sandbox_exists(run->name))
-		return fail(EX_CANTCREAT, "sandbox '%s' exists", run->name);
+	if (sandbox_exists(job->name))
+		return fail(EX_CANTCREAT, "sandbox '%s' exists", job->name);
 	worker = fork();
 	if (worker == 0)
-		exit(finish(work(run)));
+		exit(finish(work(job)));
 	if (worker < 0)
 		return fail_errno(EX_OSERR, "cannot fork");
 	catch_signals();
 	while (waitpid(worker, &status, 0) < 0 && errno == EINTR)
 		;
-	r = remove_sandbox(run->name);
+	r = remove_sandbox(job->name);
 	if (WIFSIGNALED(status))
 		return 128 + WTERMSIG(status);
 	return WEXITSTATUS(status) ? WEXITSTATUS(status) : r;
@@ -256,7 +256,7 @@ NORETURN static void not_here(int option)
 
 /* Options of ark-exec are passed on; it checks them again, but a mistake must
  * be told before a VM is booted for it. */
-static void exec_option(struct run *run, int option)
+static void exec_option(struct job *job, int option)
 {
 	const char *why;
 	uint64_t ms;
@@ -264,72 +264,72 @@ static void exec_option(struct run *run, int option)
 
 	switch (option) {
 	case 'e':
-		pass_on(run, "-e", optarg);
+		pass_on(job, "-e", optarg);
 		break;
 	case 'i':
 		break;
 	case 'n':
-		pass_on(run, "-n", NULL);
+		pass_on(job, "-n", NULL);
 		break;
 	case 't':
-		pass_on(run, "-t", NULL);
+		pass_on(job, "-t", NULL);
 		break;
 	case 'T':
-		pass_on(run, "-T", NULL);
+		pass_on(job, "-T", NULL);
 		break;
 	case 'u':
-		pass_on(run, "-u", optarg);
+		pass_on(job, "-u", optarg);
 		break;
 	case 'w':
-		pass_on(run, "-w", optarg);
+		pass_on(job, "-w", optarg);
 		break;
 	case OPT_STATUS_FD:
 		if (!parse_num(optarg, 0, 65535, &fd, &why) ||
 		    fcntl((int)fd, F_GETFD) < 0)
 			die(EX_USAGE, "bad --status-fd '%s': not open", optarg);
-		pass_on(run, "--status-fd", optarg);
+		pass_on(job, "--status-fd", optarg);
 		break;
 	case OPT_TIMEOUT:
 		if (!parse_duration(optarg, &ms, &why))
 			die(EX_USAGE, "bad --timeout '%s': %s", optarg, why);
-		pass_on(run, "--timeout", optarg);
+		pass_on(job, "--timeout", optarg);
 		break;
 	default:
 		die_usage(usage);
 	}
 }
 
-static void set_option(struct run *run, int option)
+static void set_option(struct job *job, int option)
 {
 	switch (option) {
 	case 'c':
-		spec_cpus(&run->spec, optarg);
+		spec_cpus(&job->spec, optarg);
 		break;
 	case 'd':
-		run->detach = true;
+		job->detach = true;
 		break;
 	case 'm':
-		spec_memory(&run->spec, optarg);
+		spec_memory(&job->spec, optarg);
 		break;
 	case OPT_DISK:
-		spec_disk(&run->spec, optarg);
+		spec_disk(&job->spec, optarg);
 		break;
 	case 'p':
-		spec_publish(&run->spec, optarg);
+		spec_publish(&job->spec, optarg);
 		break;
 	case OPT_NET_RATE:
-		spec_net_rate(&run->spec, optarg);
+		spec_net_rate(&job->spec, optarg);
 		break;
 	case OPT_POLICY:
-		spec_policy(&run->spec, optarg);
+		spec_policy(&job->spec, optarg);
 		break;
 	case OPT_NAME:
 		if (check_name("sandbox", optarg) < 0)
 			exit(EX_USAGE);
-		snprintf(run->name, sizeof(run->name), "%s", optarg);
+		snprintf(job->name, sizeof(job->name), "%s", optarg);
 		break;
 	case OPT_RM:
-		run->rm = true;
+		job->rm = true;
 		break;
 	case 'v':
 	case OPT_PRIVILEGED:
@@ -342,11 +342,11 @@ static void set_option(struct run *run, int option)
 		fputs(help, stdout);
 		exit(finish(0));
 	default:
-		exec_option(run, option);
+		exec_option(job, option);
 	}
 }
 
-static void parse(struct run *run, int argc, char **argv)
+static void parse(struct job *job, int argc, char **argv)
 {
 	int option;
 
@@ -356,34 +356,34 @@ static void parse(struct run *run, int argc, char **argv)
 		if (option == '?')
 			die(EX_USAGE, "bad option '%s' (try --help)",
 			    argv[optind - 1]);
-		set_option(run, option);
+		set_option(job, option);
 	}
 	/* Behind "--" is the command, else the first word is the image. */
 	if (optind < argc && strcmp(argv[optind - 1], "--") != 0) {
-		run->spec.image = argv[optind++];
-		if (check_name("image", run->spec.image) < 0)
+		job->spec.image = argv[optind++];
+		if (check_name("image", job->spec.image) < 0)
 			exit(EX_USAGE);
 		if (optind < argc && strcmp(argv[optind], "--") == 0)
 			optind++;
 	}
 	if (optind < argc)
-		run->command = argv + optind;
+		job->command = argv + optind;
 }
 
 int main(int argc, char **argv)
 {
-	struct run run = {.words = 0};
+	struct job job = {.words = 0};
 
 	progname = "ark-run";
-	run.exec = calloc((size_t)argc * 2 + 8, sizeof(char *));
-	if (!run.exec)
+	job.exec = calloc((size_t)argc * 2 + 8, sizeof(char *));
+	if (!job.exec)
 		die(EX_OSERR, "no memory");
-	pass_on(&run, "ark-exec", NULL);
-	parse(&run, argc, argv);
-	if (!run.name[0])
-		generate_name(run.name, sizeof(run.name));
-	run.spec.rm = run.rm && (run.detach || !run.command);
-	if (run.rm && run.command && !run.detach)
-		return finish(work_and_remove(&run));
-	return finish(work(&run));
+	pass_on(&job, "ark-exec", NULL);
+	parse(&job, argc, argv);
+	if (!job.name[0])
+		generate_name(job.name, sizeof(job.name));
+	job.spec.rm = job.rm && (job.detach || !job.command);
+	if (job.rm && job.command && !job.detach)
+		return finish(work_and_remove(&job));
+	return finish(work(&job));
 }
