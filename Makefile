@@ -52,7 +52,7 @@ help:
 	@echo 'make check      the tests (root; ends with the summary of prove)'
 	@echo 'make check-slow the long tests, with the Debian image'
 	@echo 'make bench      measure, beside bare QEMU'
-	@echo 'make lint       compilers, clang-tidy, cppcheck, shellcheck, mandoc'
+	@echo 'make lint       compilers, linters, manuals, tables'
 	@echo 'make fuzz       a minute of every fuzz target (FUZZ_SECONDS=60)'
 	@echo 'make install    into $$(DESTDIR)$$(PREFIX)'
 
@@ -133,7 +133,8 @@ fuzz: $(FUZZ)
 	for target in $(FUZZ); do \
 		mkdir -p build/corpus/$${target##*/} && \
 		$$target -max_total_time=$(FUZZ_SECONDS) -print_final_stats=0 \
-			build/corpus/$${target##*/} tests/fuzz/corpus/$${target##*/} \
+			build/corpus/$${target##*/} \
+			tests/fuzz/corpus/$${target##*/} \
 			|| exit 1; \
 	done
 

@@ -245,7 +245,7 @@ static int parse_place(struct place *p, const char *text)
 		memcpy(p->name, text, len);
 		p->name[len] = '\0';
 	}
-	if (name_ok(p->name)) {
+	if (colon && name_ok(p->name)) {
 		text = colon + 1;
 		n = snprintf(p->path, sizeof(p->path), "%s%s",
 			     *text == '/' ? "" : "/", text);

@@ -118,15 +118,10 @@ int vm_start(struct sandbox *s)
 		return fail(EX_CANTCREAT, "sandbox '%s' is %s already", s->name,
 			    state_word(s));
 	driver = vmm_choose(&r);
-	if (r == 0)
-		r = accel_choose(&accel);
-	if (r == 0)
-		r = conf_load(&conf);
-	if (r == 0)
-		r = driver->find(accel, program, sizeof(program));
-	if (r == 0)
-		r = slot_release(s);
-	if (r < 0)
+	if (!driver || (r = accel_choose(&accel)) < 0 ||
+	    (r = conf_load(&conf)) < 0 ||
+	    (r = driver->find(accel, program, sizeof(program))) < 0 ||
+	    (r = slot_release(s)) < 0)
 		return r;
 	if (accel == ACCEL_TCG)
 		tell_about_tcg();

@@ -78,7 +78,7 @@ static void find_owner(const struct port *port, char *name, size_t size)
 
 static int explain(const struct port *port, int error, char *why, size_t size)
 {
-	char owner[NAME_MAX_LEN + 2];
+	char owner[NAME_MAX_LEN + 2] = "";
 
 	if (error == EADDRINUSE)
 		find_owner(port, owner, sizeof(owner));
