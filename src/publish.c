@@ -191,18 +191,19 @@ int ports_read(int dir, const char *name, struct port *ports, size_t max)
 	len = read_file(dir, name, text, LIST_MAX);
 	if (len < 0)
 		return errno == ENOENT ? 0 : -1;
-	errno = EINVAL;
-	if (strlen(text) != (size_t)len)
-		return -1;
 	for (; *line; line = end + 1) {
 		end = strchr(line, '\n');
 		if (!end || n == max)
-			return -1;
+			break;
 		*end = '\0';
 		if (!read_line(line, &ports[n++]))
-			return -1;
+			break;
 	}
-	return (int)n;
+	/* All of it, without a NUL in between. */
+	if (line == text + len)
+		return (int)n;
+	errno = EINVAL;
+	return -1;
 }
 
 static int write_list(int fd, const struct port *ports, size_t n)

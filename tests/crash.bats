@@ -54,7 +54,7 @@ removed() {
 	vmm=$(pid_of vmm v)
 	expect 0 ark exec -d v sleep 1000
 	kill -KILL "$(pid_of keeper v)"
-	soon 5 equal "$(state v)" running
+	soon 5 state_is v running
 	expect 0 ark inspect v
 	jq -e '.state == "running" and (.keeper | not)' "$out" || wrong inspect
 	begin=$SECONDS
@@ -118,130 +118,6 @@ removed() {
 	removed v
 }
 
-@test "ark start killed at random" {
-	for i in 1 2 3 4 5 6; do
-		expect 0 ark create "r$i"
-		ark start "r$i" >/dev/null 2>&1 &
-		pid=$!
-		sleep "0.$((RANDOM % 10))$((RANDOM % 10))"
-		kill -KILL $pid 2>/dev/null || :
-		wait $pid || :
-		word=$(state "r$i")
-		[[ $word == created || $word == starting || $word == running ||
-			$word == dead* || $word == stopped ]] ||
-			equal "$word" 'a state'
-	done
-	# A start whose command was killed either comes up or is dead.
-	for i in 1 2 3 4 5 6; do
-		soon 60 not_starting "r$i"
-		word=$(state "r$i")
-		if [ "$word" = running ]; then
-			expect 0 ark exec "r$i" echo "$i"
-		fi
-		expect 0 ark rm -f "r$i"
-		quiet
-	done
-	expect 0 ark gc
-	nothing_new
-}
-
-not_starting() {
-	[ "$(state "$1")" != starting ]
-}
-
-# strace kills ark-vm, or the keeper that it becomes, at the N-th call of a
-# kind: every step of a start is the last one once.
-@test "ark start killed at every step" {
-	expect 0 ark create v
-	for call in renameat mkdirat fork:clone mknodat socket:socket bind flock \
-		unlinkat memfd_create; do
-		for n in 1 2 3 4 5; do
-			timeout -s KILL 60 strace -f -qq -o /dev/null \
-				-e trace="${call#*:}" \
-				-e inject="${call#*:}":signal=KILL:when=$n \
-				ark start v >"$BATS_TEST_TMPDIR/o" 2>"$BATS_TEST_TMPDIR/e" || :
-			word=$(state v)
-			case $word in
-			created | stopped | dead* | running | starting) ;;
-			*) equal "$word" "a state after $call $n" ;;
-			esac
-			soon 60 not_starting v
-			expect 0 ark kill v
-			ark gc >"$BATS_TEST_TMPDIR/gc"
-			equal "$(ours)" '' "left after $call $n"
-			equal "$(ls "$ARK_RUN" | grep -xE '[0-9a-f]{4}' | xargs)" '' \
-				"slots left after $call $n"
-		done
-	done
-	# And it still starts.
-	expect 0 ark start v
-	expect 0 ark exec v echo fine
-	equal "$stdout" fine
-	removed v
-}
-
-@test "ark create and rm killed at every step" {
-	for call in renameat2 renameat mkdirat linkat unlinkat ioctl copy_file_range; do
-		for n in 1 3; do
-			strace -f -qq -o /dev/null -e trace=$call \
-				-e inject=$call:signal=KILL:when=$n \
-				ark create c >"$BATS_TEST_TMPDIR/o" 2>&1 || :
-			word=$(state c)
-			[[ $word == '' || $word == created ]] ||
-				equal "$word" "created or nothing after $call $n"
-			strace -f -qq -o /dev/null -e trace=$call \
-				-e inject=$call:signal=KILL:when=$n \
-				ark rm -f c >"$BATS_TEST_TMPDIR/o" 2>&1 || :
-			expect 0 ark ps
-			silent
-			expect 0 ark rm -f c
-			quiet
-			expect 0 ark gc
-			nothing_new
-		done
-	done
-}
-
-@test "errors instead of calls: one line, and nothing is left" {
-	for inject in mkdirat:error=ENOSPC linkat:error=EMLINK linkat:error=EXDEV \
-		fsync:error=EIO renameat:error=EIO renameat2:error=ENOSPC \
-		ftruncate:error=ENOSPC; do
-		code=0
-		strace -f -qq -o /dev/null -e trace="${inject%%:*}" \
-			-e inject="$inject" ark create c \
-			>"$BATS_TEST_TMPDIR/o" 2>"$BATS_TEST_TMPDIR/e" || code=$?
-		if [ "$code" != 0 ]; then
-			equal "$(wc -l <"$BATS_TEST_TMPDIR/e")" 1 "$inject"
-			equal "$(state c)" '' "$inject"
-			nothing_new
-		else
-			expect 0 ark rm c
-		fi
-	done
-	expect 0 ark create c
-	remember_created=$(find "$ARK_ROOT/vm/c" | sort)
-	for inject in memfd_create:error=ENOMEM mknodat:error=ENOSPC \
-		bind:error=EADDRINUSE unshare:error=EPERM \
-		setresuid:error=EAGAIN execve:error=ENOENT:when=2+ \
-		pidfd_open:error=EMFILE clone:error=EAGAIN fsync:error=EIO; do
-		code=0
-		timeout 60 strace -f -qq -o /dev/null -e trace="${inject%%:*}" \
-			-e inject="$inject" ark-vm start c \
-			>"$BATS_TEST_TMPDIR/o" 2>"$BATS_TEST_TMPDIR/e" || code=$?
-		[ "$code" != 0 ] || {
-			expect 0 ark kill c
-			continue
-		}
-		[ "$code" -ge 64 ] && [ "$code" -lt 124 ] ||
-			equal "$code" 'a code of sysexits' "$inject"
-		equal "$(wc -l <"$BATS_TEST_TMPDIR/e")" 1 "$inject: $(cat "$BATS_TEST_TMPDIR/e")"
-		soon 5 equal "$(ours)" '' "$inject"
-		expect 0 ark gc
-		equal "$(ls "$ARK_RUN" | grep -xE '[0-9a-f]{4}' | xargs)" '' "$inject: slots"
-	done
-	removed c
-}
-
 @test "ark run --rm killed: the sandbox is dead or gone, and gc takes the rest" {
 	ark run --rm --name v mini -- sleep 100 >/dev/null 2>&1 &
 	pid=$!
@@ -258,7 +134,7 @@ not_starting() {
 	code=0
 	wait $pid || code=$?
 	equal "$code" 143
-	soon 10 equal "$(ark ps -q)" ''
+	soon 10 no_sandbox
 	nothing_new 10
 }
 
@@ -268,7 +144,7 @@ not_starting() {
 	ark stop w
 	# Nothing of a boot lives on in the next: end it as a crash would.
 	kill_slots "$ARK_RUN"
-	soon 5 equal "$(ours)" ''
+	soon 5 nobody
 	echo 00000000-0000-4000-8000-000000000000 >"$ARK_RUN/boot_id"
 	cp -r "$ARK_RUN" "$work/before"
 	expect 0 ark ps -o name,state --no-header
@@ -301,19 +177,19 @@ not_starting() {
 
 @test "gc takes what has no holder, and only that" {
 	boot v
-	mkdir "$ARK_RUN/00aa" "$ARK_ROOT/vm/.half.999999" \
+	mkdir "$ARK_RUN/00aa" "$ARK_ROOT/vm/.half.999999.tmp" \
 		"$ARK_ROOT/image/.half.999999.tmp"
 	echo gone >"$ARK_RUN/00aa/vm"
-	touch "$ARK_ROOT/vm/.half.999999/disk"
-	mkdir "$ARK_RUN/00bb" "$ARK_ROOT/vm/.held.999999"
-	exec 7<"$ARK_RUN/00bb" 8<"$ARK_ROOT/vm/.held.999999"
+	touch "$ARK_ROOT/vm/.half.999999.tmp/disk"
+	mkdir "$ARK_RUN/00bb" "$ARK_ROOT/vm/.held.999999.tmp"
+	exec 7<"$ARK_RUN/00bb" 8<"$ARK_ROOT/vm/.held.999999.tmp"
 	flock 7
 	flock 8
 	expect 0 ark gc
 	silent
 	equal "$(wc -l <"$out")" 3
-	[ ! -e "$ARK_RUN/00aa" ] && [ ! -e "$ARK_ROOT/vm/.half.999999" ]
-	[ -e "$ARK_RUN/00bb" ] && [ -e "$ARK_ROOT/vm/.held.999999" ]
+	[ ! -e "$ARK_RUN/00aa" ] && [ ! -e "$ARK_ROOT/vm/.half.999999.tmp" ]
+	[ -e "$ARK_RUN/00bb" ] && [ -e "$ARK_ROOT/vm/.held.999999.tmp" ]
 	exec 7<&- 8<&-
 	expect 0 ark gc
 	equal "$(wc -l <"$out")" 2
@@ -322,9 +198,11 @@ not_starting() {
 	# Ten of them and a start at once do not hurt each other.
 	for _ in {1..10}; do
 		ark gc >>"$BATS_TEST_TMPDIR/gc" 2>&1 &
+		pids+=($!)
 		ark create >>"$BATS_TEST_TMPDIR/names" &
+		pids+=($!)
 	done
-	wait
+	wait "${pids[@]}"
 	equal "$(ark ps -q | wc -l)" 11
 	equal "$(cat "$BATS_TEST_TMPDIR/gc")" ''
 	expect 0 ark exec v echo fine
@@ -340,7 +218,7 @@ not_starting() {
 		VMM) kill -KILL "$(pid_of vmm v)" ;;
 		poweroff) ark exec -n v poweroff -f >/dev/null 2>&1 || : ;;
 		esac
-		soon 10 equal "$(ark ps -q)" '' || equal "$how" removed
+		soon 10 no_sandbox || equal "$how" removed
 		nothing_new 10
 	done
 	# The keeper that should do it is dead: gc does.

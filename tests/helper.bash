@@ -229,19 +229,31 @@ gone() { # PID
 		grep -q '^State:.*Z' "/proc/$1/status" 2>/dev/null
 }
 
+no_sandbox() {
+	[ "$(ark ps -q)" = '' ] || { ark ps; return 1; }
+}
+
+nobody() {
+	equal "$(ours)" '' 'something of ours runs'
+}
+
+no_slot() {
+	equal "$(ls "$ARK_RUN" | grep -xE '[0-9a-f]{4}')" '' 'a slot is left'
+}
+
 # ---- leaks ------------------------------------------------------------------
 
 # inventory: everything of ours that a host can hold, one line each.  Network
-# namespaces and unbound sockets live by the processes, which are listed.
+# namespaces and unbound sockets live by the processes that are listed here, or
+# by mounts below our directories.
 inventory() {
 	ours | sed 's/^[0-9]* /process /'
 	# Files beside the slots are hints that anybody may lose.
 	find "$ARK_RUN" -mindepth 1 ! \( -type f ! -path "$ARK_RUN/*/*" \) \
 		-printf 'run %P\n'
 	find "$ARK_ROOT" -mindepth 1 ! -name tcg-told -printf 'root %P %y\n'
-	ip -o link | sed 's/^[0-9]*: \([^:@]*\).*/link \1/'
-	ip netns list | sed 's/^/netns /'
-	grep -F -e "$work" -e nsfs /proc/self/mountinfo | sed 's/^/mount /' || :
+	ip -o link show type tun | sed 's/^[0-9]*: \([^:@]*\).*/link \1/'
+	grep -F -e "$work" /proc/self/mountinfo | sed 's/^/mount /' || :
 	find /sys/fs/cgroup -name '*ark*' -printf 'cgroup %P\n' 2>/dev/null || :
 	losetup -n -O BACK-FILE 2>/dev/null | grep -F "$work" | sed 's/^/loop /' || :
 }

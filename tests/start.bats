@@ -27,9 +27,9 @@ refused() {
 	says "$1"
 	says "'v'"
 	echo "took $((SECONDS - begin)) s: $stderr"
-	equal "$(ours)" '' 'something still runs'
+	nobody
 	[[ $(state v) == dead* || $(state v) == created || $(state v) == stopped ]]
-	equal "$(ls "$ARK_RUN" | grep -xE '[0-9a-f]{4}' | xargs)" '' 'a slot is left'
+	no_slot
 	expect 0 ark logs v
 	expect 0 ark rm v
 	quiet
@@ -113,7 +113,7 @@ replace() { # FILE COMMAND...: the sandbox' own FILE is what COMMAND prints
 		expect 0 ark kill v
 	else
 		equal "$(wc -l <"$work/e")" 1
-		equal "$(ours)" ''
+		nobody
 	fi
 	# No QEMU at all, seen by a start in a mount namespace of its own.
 	expect 69 unshare -m bash -c '
@@ -132,7 +132,7 @@ replace() { # FILE COMMAND...: the sandbox' own FILE is what COMMAND prints
 		done
 		exec timeout -s KILL 60 ark start v'
 	says 'broken QEMU'
-	equal "$(ours)" ''
+	nobody
 }
 
 @test "no /dev/net/tun" {
@@ -140,7 +140,7 @@ replace() { # FILE COMMAND...: the sandbox' own FILE is what COMMAND prints
 		mount --bind /dev/null /dev/net/tun
 		exec timeout -s KILL 60 ark start v'
 	says 'tun'
-	equal "$(ours)" ''
+	nobody
 	equal "$(state v | sed 's/(.*//')" dead
 }
 
@@ -154,7 +154,7 @@ replace() { # FILE COMMAND...: the sandbox' own FILE is what COMMAND prints
 			cp "$work/kept" "$vm/$file"
 		done
 	done
-	equal "$(ours)" ''
+	nobody
 	expect 0 ark start v
 	expect 0 ark exec v echo fine
 	expect 0 ark rm -f v
@@ -192,20 +192,28 @@ full() { # SIZE SCRIPT: on a tmpfs of that size with the image and a sandbox `a`
 		ark create a >/dev/null'
 }
 
-@test "a host disk that fills while a guest writes: an error in the guest, no pause" {
+@test "a host disk that fills while a guest writes: an error there, no pause; rm -f frees it" {
 	expect 0 full 130m '
-		export ARK_RUN="$ARK_ROOT/run"
-		mkdir run
-		trap "ark rm -f a" EXIT
+		trap "ark rm -f a 2>/dev/null" EXIT
 		ark create a >/dev/null
-		ark start a 2>/dev/null
-		ark exec a -- sh -c "dd if=/dev/urandom of=/root/x bs=1M count=200; sync; echo code \$?" >o 2>&1 || :
-		[ "$(ark ps -o state --no-header | xargs)" = running ] || { ark ps; cat o; exit 1; }
-		[ "$(timeout 20 ark exec a echo alive)" = alive ] || { cat o; exit 1; }
+		ark start a
+		ark exec a -- sh -c "dd if=/dev/urandom of=/root/x bs=1M count=200; sync; echo code \$?" >"$work/o" 2>&1 || :
+		[ "$(ark ps -o state --no-header | xargs)" = running ] || { ark ps; cat "$work/o"; exit 1; }
+		[ "$(timeout 20 ark exec a echo alive)" = alive ] || { cat "$work/o"; exit 2; }
 		fill
 		yes | head -n 100000 | timeout 20 ark exec a -- sh -c "cat >/dev/ttyS0" || :
-		[ "$(timeout 20 ark exec a echo alive)" = alive ]
-		ark stop -t 5 a'
+		[ "$(timeout 20 ark exec a echo alive)" = alive ] || exit 3
+		fill
+		ark rm -f a || exit 4
+		[ -z "$(ark ps -q)" ] || exit 5
+		ark create b >/dev/null || exit 6
+		ark start b || exit 7
+		fill
+		ark stop -t 3 b || exit 8
+		[ "$(ark ps -o state --no-header | xargs)" = stopped ] || { ark ps; exit 9; }
+		ark gc || exit 10
+		ark rm b || exit 11'
+	nobody
 }
 
 @test "a full ARK_RUN: a start fails with a line, nothing is left" {
@@ -219,7 +227,7 @@ full() { # SIZE SCRIPT: on a tmpfs of that size with the image and a sandbox `a`
 		[ "$code" -ge 64 ] && [ "$code" -lt 124 ] || { echo "code $code"; cat "$work/e"; exit 1; }
 		[ "$(wc -l <"$work/e")" = 1 ] || { cat "$work/e"; exit 1; }
 		! ls "$ARK_RUN" | grep -xE "[0-9a-f]{4}"'
-	soon 5 equal "$(ours)" ''
+	soon 5 nobody
 	rmdir "$work/full" 2>/dev/null || :
 }
 
@@ -240,7 +248,7 @@ full() { # SIZE SCRIPT: on a tmpfs of that size with the image and a sandbox `a`
 	kill -KILL "$(pid_of keeper v)"
 	expect 0 ark exec v cat /f
 	expect 0 ark rm -f v
-	equal "$(ours)" ''
+	nobody
 	mv "$long/root" "$work/root"
 	mv "$long/run" "$work/run"
 	rm -r "${work:?}/$part" "$work/f"

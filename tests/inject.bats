@@ -1,0 +1,165 @@
+# kill -9 and failing calls at every step of create, start and rm, by strace:
+# afterwards the state is a true one, and nothing is left.
+
+load helper
+
+setup_file() {
+	ark_files mini
+}
+
+teardown_file() {
+	ark_end
+}
+
+setup() {
+	rm_all
+	ark gc >/dev/null
+	remember
+}
+
+# removed NAME: by force from any state, twice, and nothing of it is left.
+removed() {
+	expect 0 ark rm -f "$1"
+	quiet
+	expect 0 ark rm -f "$1"
+	quiet
+	equal "$(ark ps -q)" ''
+	expect 0 ark gc
+	nothing_new
+	expect 0 ark gc
+	quiet
+}
+
+not_starting() {
+	[ "$(state "$1")" != starting ]
+}
+
+@test "ark start killed at random" {
+	for i in 1 2 3 4 5 6; do
+		expect 0 ark create "r$i"
+		ark start "r$i" >/dev/null 2>&1 &
+		pid=$!
+		sleep "0.$((RANDOM % 10))$((RANDOM % 10))"
+		kill -KILL $pid 2>/dev/null || :
+		wait $pid || :
+		word=$(state "r$i")
+		[[ $word == created || $word == starting || $word == running ||
+			$word == dead* || $word == stopped ]] ||
+			equal "$word" 'a state'
+	done
+	# A start whose command was killed either comes up or is dead.
+	for i in 1 2 3 4 5 6; do
+		soon 60 not_starting "r$i"
+		word=$(state "r$i")
+		if [ "$word" = running ]; then
+			expect 0 ark exec "r$i" echo "$i"
+		fi
+		expect 0 ark rm -f "r$i"
+		quiet
+	done
+	expect 0 ark gc
+	nothing_new
+}
+
+# traced CALL FAULT COMMAND...: with that fault in its calls, and in those of
+# the processes that it becomes.  strace itself stays behind with these (-D).
+traced() {
+	timeout -s KILL 60 strace -D -f -qq --seccomp-bpf -o /dev/null \
+		-e trace="$1" -e inject="$1:$2" "${@:3}"
+}
+
+# Each process counts its own calls: first ark-vm is killed at its N-th call,
+# then the keeper at its, the child that becomes the VMM, and who says hello.
+@test "ark start killed at every step" {
+	expect 0 ark create v
+	while read -r call counts; do
+		for n in $counts; do
+			traced "$call" "signal=KILL:when=$n" ark start v \
+				>"$BATS_TEST_TMPDIR/o" 2>"$BATS_TEST_TMPDIR/e" || :
+			case $(state v) in
+			created | stopped | dead* | running | starting) ;;
+			*) equal "$(state v)" "a state after $call $n" ;;
+			esac
+			soon 60 not_starting v
+			[ "$(state v)" != running ] || ark exec -n v true ||
+				equal "$call $n" 'one that works'
+			expect 0 ark kill v
+			ark gc >"$BATS_TEST_TMPDIR/gc"
+			soon 5 nobody || equal "$call $n" nothing
+			no_slot || equal "$call $n" nothing
+		done
+	done <<-'END'
+		renameat 1 2 3 4 5
+		fsync 2 4
+		unlinkat 1 4 6
+		mkdirat 1
+		clone 1 2
+		mknodat 1
+		bind 1 2
+		memfd_create 1
+		flock 1 2
+		setresuid 1
+		connect 1
+		execve 1 2 3
+	END
+	# And it still starts.
+	expect 0 ark start v
+	expect 0 ark exec v echo fine
+	equal "$stdout" fine
+	removed v
+}
+
+@test "ark create and rm killed at every step" {
+	for call in renameat2 renameat mkdirat linkat unlinkat ioctl copy_file_range; do
+		for n in 1 3; do
+			traced $call signal=KILL:when=$n ark create c >"$BATS_TEST_TMPDIR/o" 2>&1 || :
+			word=$(state c)
+			[[ $word == '' || $word == created ]] ||
+				equal "$word" "created or nothing after $call $n"
+			traced $call signal=KILL:when=$n ark rm -f c >"$BATS_TEST_TMPDIR/o" 2>&1 || :
+			expect 0 ark ps
+			silent
+			expect 0 ark rm -f c
+			quiet
+			expect 0 ark gc
+			nothing_new
+		done
+	done
+}
+
+@test "errors instead of calls: one line, and nothing is left" {
+	for inject in mkdirat:error=ENOSPC linkat:error=EMLINK linkat:error=EXDEV \
+		fsync:error=EIO renameat:error=EIO renameat2:error=ENOSPC \
+		ftruncate:error=ENOSPC; do
+		code=0
+		traced "${inject%%:*}" "${inject#*:}" ark create c \
+			>"$BATS_TEST_TMPDIR/o" 2>"$BATS_TEST_TMPDIR/e" || code=$?
+		if [ "$code" != 0 ]; then
+			equal "$(wc -l <"$BATS_TEST_TMPDIR/e")" 1 "$inject: $(cat "$BATS_TEST_TMPDIR/e")"
+			equal "$(state c)" '' "$inject"
+			nothing_new
+		else
+			expect 0 ark rm c
+		fi
+	done
+	expect 0 ark create c
+	for inject in memfd_create:error=ENOMEM mknodat:error=ENOSPC \
+		bind:error=EADDRINUSE unshare:error=EPERM \
+		setresuid:error=EAGAIN 		pidfd_open:error=EMFILE clone:error=EAGAIN fsync:error=EIO; do
+		code=0
+		traced "${inject%%:*}" "${inject#*:}" ark-vm start c \
+			>"$BATS_TEST_TMPDIR/o" 2>"$BATS_TEST_TMPDIR/e" || code=$?
+		[ "$code" != 0 ] || {
+			expect 0 ark kill c
+			continue
+		}
+		[ "$code" -ge 64 ] && [ "$code" -lt 124 ] ||
+			equal "$code" 'a code of sysexits' "$inject"
+		equal "$(wc -l <"$BATS_TEST_TMPDIR/e")" 1 "$inject: $(cat "$BATS_TEST_TMPDIR/e")"
+		soon 5 nobody || equal "$inject" nothing
+		expect 0 ark gc
+		no_slot
+	done
+	removed c
+}
+
