@@ -294,7 +294,7 @@ static const char *complete(struct request *r)
 		return NULL;
 	if (r->flags & EXEC_PROBE)
 		return r->args.count ? "a probe with a command" : NULL;
-	return r->args.count && r->argv[0][0] ? NULL : "no command";
+	return r->args.count ? NULL : "no command";
 }
 
 enum request_state request_feed(struct request *r, const unsigned char *data,

@@ -355,8 +355,8 @@ static void set_option(struct listing *l, int option)
 	case 'h':
 		print_help();
 		exit(finish(0));
-	default: /* getopt has said what is wrong */
-		exit(EX_USAGE);
+	default:
+		die_usage(usage);
 	}
 }
 
@@ -367,9 +367,14 @@ int main(int argc, char **argv)
 
 	progname = "ark-ps";
 	choose_columns(&l, "name,state,image,cpus,memory,disk,age,isolation");
+	opterr = 0;
 	while ((option = getopt_long(argc, argv, "ahqo:", long_options,
-				     NULL)) != -1)
+				     NULL)) != -1) {
+		if (option == '?')
+			die(EX_USAGE, "bad option '%s' (try --help)",
+			    argv[optind - 1]);
 		set_option(&l, option);
+	}
 	if (optind < argc)
 		die(EX_USAGE, "unexpected '%s' (try --help)", argv[optind]);
 	if (l.probe && !l.json)

@@ -180,8 +180,11 @@ static int remove_sandbox(const char *name)
 
 static int work_and_remove(struct job *job)
 {
+	AUTO_CLOSE int vms = root_open("vm");
 	int status = 0, r;
 
+	if (vms < 0)
+		return vms;
 	/* Not ours to remove when it exists already. */
 	if (sandbox_exists(job->name))
 		return fail(EX_CANTCREAT, "sandbox '%s' exists", job->name);

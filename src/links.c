@@ -6,6 +6,9 @@
  * 2. A namespace is opened through /proc/PID first and the process compared
  *    second: while it is the same process, what was opened is its namespace,
  *    and the descriptor stays that whatever becomes of the pid.
+ * 3. A VMM is on record before it has left the host's namespace.  What is
+ *    loaded inside would cut the host off there, so until the two differ there
+ *    is no namespace.
  */
 #include "links.h"
 
@@ -16,20 +19,42 @@
 #include <net/if.h>
 #include <sched.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
-int link_netns(const struct proc *vmm)
+#define NETNS_MS 5000 /* from the fork of a VMM to its own namespace */
+
+/* -1 and EAGAIN while it is still in ours. */
+static int open_netns(const struct proc *vmm)
 {
 	char path[64];
+	struct stat home, there;
 	AUTO_CLOSE int fd = -1;
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)vmm->pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
-	if (proc_alive(vmm))
+	if (!proc_alive(vmm)) {
+		errno = ESRCH;
+		return -1;
+	}
+	if (stat("/proc/self/ns/net", &home) < 0 || fstat(fd, &there) < 0)
+		return -1;
+	if (home.st_dev != there.st_dev || home.st_ino != there.st_ino)
 		return steal_fd(&fd);
-	errno = ESRCH;
+	errno = EAGAIN;
 	return -1;
+}
+
+int link_netns(const struct proc *vmm)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	uint64_t end = now_ms() + NETNS_MS;
+	int fd;
+
+	while ((fd = open_netns(vmm)) < 0 && errno == EAGAIN && now_ms() < end)
+		nanosleep(&pause, NULL);
+	return fd;
 }
 
 int link_within(int netns, int (*work)(void *data), void *data)

@@ -8,8 +8,8 @@
 #include "plan.h"
 #include "state.h"
 
-/* The network namespace of a process, certainly its own: a descriptor, or -1
- * and errno. */
+/* The network namespace of a VMM, certainly its own and not ours, waiting until
+ * it has one: a descriptor, or -1 and errno. */
 int link_netns(const struct proc *vmm);
 
 /* Call work() with this process in the namespace, and come back. */

@@ -243,13 +243,16 @@ teardown_file() {
 	expect 66 ark kill v nosuch w
 	equal "$(state v) $(state w)" 'stopped stopped'
 	expect 0 ark wait v w
-	equal "$stdout" $'stopped\nstopped'
+	equal "$stdout" $'v: stopped\nw: stopped'
 	expect 66 ark rm nosuch v w
 	equal "$(wc -l <"$err")" 1
 	equal "$(ark ps -q)" ''
 }
 
 @test "start and rm -f of one at once, then everything is gone" {
+	rm_all
+	ark gc >/dev/null
+	remember
 	expect 0 ark create race
 	ark start race >/dev/null 2>"$BATS_TEST_TMPDIR/start" &
 	sleep "0.$((RANDOM % 9))"

@@ -344,6 +344,7 @@ outer() {
 	H ark exec -n a -- sh -c 'until [ -p /tmp/f ]; do sleep 0.1; done
 		exec 9>/tmp/f; echo $$ >/tmp/pid
 		until [ -e /tmp/go ]; do sleep 0.1; done; echo GET >&9; sleep 5' &
+	asker=$!
 	known() {
 		nsenter -t "$(pid_of vmm a)" -n conntrack -L -p tcp 2>/dev/null |
 			grep 'ESTABLISHED.*dport=80 '
@@ -354,7 +355,7 @@ outer() {
 	H ark exec -n a -- touch /tmp/go
 	soon 10 H ark exec -n a -- test -s /tmp/code
 	equal "$(H ark exec -n a -- grep called /tmp/got || :)" '' 'it went on'
-	wait
+	wait "$asker"
 }
 
 @test "policy none: nothing, not even names, and at once; published ports stay" {

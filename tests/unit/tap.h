@@ -62,6 +62,13 @@ __attribute__((unused)) static void catch_stderr(void)
 	close(fd);
 }
 
+__attribute__((unused)) static void forget(void)
+{
+	if (ftruncate(STDERR_FILENO, 0) < 0 ||
+	    lseek(STDERR_FILENO, 0, SEEK_SET) < 0)
+		exit(99);
+}
+
 /* ... and this takes out what it said since the last time: true when that is
  * exactly one line, without control bytes, that holds `text`. */
 __attribute__((unused)) static bool told(const char *text)
@@ -71,9 +78,7 @@ __attribute__((unused)) static bool told(const char *text)
 	bool good = len > 1;
 
 	said[len > 0 ? len : 0] = '\0';
-	if (ftruncate(STDERR_FILENO, 0) < 0 ||
-	    lseek(STDERR_FILENO, 0, SEEK_SET) < 0)
-		return false;
+	forget();
 	for (ssize_t i = 0; i < len; i++)
 		if ((unsigned char)said[i] < 0x20)
 			good &= said[i] == '\n' && i == len - 1;
