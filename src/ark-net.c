@@ -238,10 +238,13 @@ static int verb_show(struct sandbox *s, int n, char **words)
 {
 	AUTO_NETHOST struct nethost h = NETHOST_NONE;
 	AUTO_FREE struct facts *f = calloc(1, sizeof(*f));
-	int r = f ? nethost_open(&h) : fail_errno(EX_OSERR, "no memory");
+	int r;
 
 	(void)n;
 	(void)words;
+	if (!f)
+		return fail_errno(EX_OSERR, "no memory");
+	r = nethost_open(&h);
 	if (r == 0)
 		r = gather(f, s, &h);
 	if (r < 0)
@@ -256,16 +259,20 @@ static int verb_plan(struct sandbox *s, int n, char **words)
 {
 	AUTO_NETHOST struct nethost h = NETHOST_NONE;
 	AUTO_FREE struct facts *f = calloc(1, sizeof(*f));
-	const struct plan *p = f ? &f->plan : NULL;
-	int r = f ? nethost_open(&h) : fail_errno(EX_OSERR, "no memory");
+	const struct plan *p;
+	int r;
 
 	(void)n;
 	(void)words;
-	if (r == 0)
+	if (!f)
+		return fail_errno(EX_OSERR, "no memory");
+	p = &f->plan;
+	r = nethost_open(&h);
+	if (r == 0 && !s->slot)
 		r = net_plan(&h, s, &f->plan);
 	if (r == 0)
 		r = gather(f, s, &h);
-	if (r < 0 || !p)
+	if (r < 0)
 		return r;
 	puts("# on the host: iptables-restore --noflush, what is missing of");
 	chains_mend(&h.want, "", stdout);

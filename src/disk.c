@@ -172,7 +172,7 @@ int disk_copy(int from_dir, const char *from, int to_dir, const char *to,
 
 /* The child finds the file through our descriptor: there is no path to build,
  * and none that somebody could swap meanwhile. */
-static int format(int fd, uint64_t size)
+static int format(int fd, uint64_t size, struct run *mkfs)
 {
 	static const char features[] =
 		"none,has_journal,ext_attr,resize_inode,dir_index,filetype,"
@@ -218,12 +218,14 @@ static int format(int fd, uint64_t size)
 		 "lazy_itable_init=1,lazy_journal_init=1,nodiscard,"
 		 "hash_seed=61726b00-6469-736b-8000-000000000002,resize=%llu",
 		 (unsigned long long)size / 4096 * 128);
-	return run_wait(argv);
+	mkfs->argv = argv;
+	return run_text(mkfs);
 }
 
 int disk_make(int dir, const char *name, uint64_t size)
 {
 	AUTO_CLOSE int fd = create(dir, name, 0600);
+	struct run mkfs = {0};
 	int code;
 
 	if (fd < 0)
@@ -231,15 +233,15 @@ int disk_make(int dir, const char *name, uint64_t size)
 				  "cannot make '%s'", name);
 	if (ftruncate(fd, (off_t)size) < 0)
 		return give_up(dir, name, size);
-	code = format(fd, size);
+	code = format(fd, size, &mkfs);
 	if (code == 0)
 		return 0;
 	unlinkat(dir, name, 0);
-	if (code < 0)
-		return fail_errno(EX_UNAVAILABLE,
-				  "cannot run mkfs.ext4 (of e2fsprogs)");
-	return fail(EX_IOERR, "cannot format '%s': mkfs.ext4 ended with %d",
-		    name, code);
+	if (code < 0 || code == EX_NOT_FOUND)
+		return fail(EX_UNAVAILABLE,
+			    "cannot run mkfs.ext4 (of e2fsprogs)");
+	return fail(EX_IOERR, "cannot format '%s': %s", name,
+		    mkfs.errors[0] ? mkfs.errors : "mkfs.ext4 failed");
 }
 
 int disk_grow(int dir, const char *name, uint64_t size)

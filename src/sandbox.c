@@ -133,14 +133,12 @@ static int sync_all(int dir)
 	return result;
 }
 
-static int fill(int dir, const char *name, const struct sandbox_spec *spec)
+static int fill(int dir, int image, const char *name,
+		const struct sandbox_spec *spec)
 {
 	static const char *const linked[] = {"kernel", "initrd", "base"};
-	AUTO_CLOSE int image = image_open(spec->image);
 	int r;
 
-	if (image < 0)
-		return image;
 	for (size_t i = 0; i < ARRAY_LEN(linked); i++)
 		if (linkat(image, linked[i], dir, linked[i], 0) < 0)
 			return fail_errno(EX_OSERR,
@@ -160,6 +158,7 @@ int sandbox_create(const char *name, const struct sandbox_spec *given)
 	struct conf conf;
 	char temp[STAGE_NAME_MAX];
 	AUTO_CLOSE int vms = -1;
+	AUTO_CLOSE int image = -1;
 	AUTO_CLOSE int dir = -1;
 	int r = check_name("sandbox", name);
 
@@ -178,10 +177,13 @@ int sandbox_create(const char *name, const struct sandbox_spec *given)
 		return vms;
 	if (faccessat(vms, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return fail(EX_CANTCREAT, "sandbox '%s' exists", name);
+	image = image_open(spec.image);
+	if (image < 0)
+		return image;
 	dir = stage_make(vms, name, temp);
 	if (dir < 0)
 		return fail_errno(EX_IOERR, "cannot make sandbox '%s'", name);
-	r = fill(dir, name, &spec);
+	r = fill(dir, image, name, &spec);
 	if (r == 0 && renameat2(vms, temp, vms, name, RENAME_NOREPLACE) < 0)
 		r = errno == EEXIST
 			    ? fail(EX_CANTCREAT, "sandbox '%s' exists", name)

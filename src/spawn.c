@@ -15,8 +15,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-extern char **environ;
-
 static int await(pid_t pid)
 {
 	int status;
