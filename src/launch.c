@@ -207,10 +207,12 @@ static int start_child(const struct sandbox *s, struct launch *l,
 	l->errors = errors[0];
 	if (l->pid < 0 || fcntl(l->errors, F_SETFL, O_NONBLOCK) < 0 ||
 	    proc_of(l->pid, &vmm) < 0 || proc_write(s->run, "vmm", &vmm) < 0 ||
-	    write_full(go[1], "g", 1) < 0) {
+	    (write_full(go[1], "g", 1) < 0 && errno != EPIPE)) {
 		close(go[1]);
 		return -1;
 	}
+	/* EPIPE: it has failed already; its end and its words come to the
+	 * keeper as those of any VMM. */
 	close(go[1]);
 	return 0;
 }

@@ -141,13 +141,17 @@ static int has_uplink(void *data)
 	return if_nametoindex(UPLINK) != 0;
 }
 
-int link_clear(const struct plan *p, const char *run, int netns)
+int link_drop(int netns)
 {
 	int r = link_within(netns, has_uplink, NULL);
 
-	/* What is inside is ours, whatever its other end is called. */
-	if (r > 0)
-		r = delete_link(UPLINK, netns);
+	return r > 0 ? delete_link(UPLINK, netns) : r;
+}
+
+int link_clear(const struct plan *p, const char *run, int netns)
+{
+	int r = link_drop(netns);
+
 	if (r == 0)
 		r = link_remove(p->link, run);
 	if (r == 0 && if_nametoindex(p->link) != 0)

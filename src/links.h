@@ -19,6 +19,10 @@ int link_within(int netns, int (*work)(void *data), void *data);
  * the negative exit code, told. */
 int link_batch(const char *program, const char *text, int netns);
 
+/* Remove the uplink by its inner end: what is inside is ours, whatever its
+ * other end is called, and whether or not it has its alias yet. */
+int link_drop(int netns);
+
 /* Remove what is left of an earlier uplink of this sandbox.  A link of that
  * name that is not ours is refused. */
 int link_clear(const struct plan *p, const char *run, int netns);

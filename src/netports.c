@@ -235,8 +235,11 @@ int net_unpublish(struct sandbox *s, uint16_t host, bool udp)
 	AUTO_FREE struct published *p = calloc(1, sizeof(*p));
 	struct list *list;
 	size_t found = 0;
-	int r = p ? read_both(p, s) : fail_errno(EX_OSERR, "cannot unpublish");
+	int r;
 
+	if (!p)
+		return fail_errno(EX_OSERR, "cannot unpublish");
+	r = read_both(p, s);
 	if (r < 0)
 		return r;
 	list = p->runs ? &p->held : &p->wanted;

@@ -202,7 +202,7 @@ int net_init(struct nethost *h)
 
 int net_up(struct nethost *h, struct sandbox *s)
 {
-	struct plan p;
+	struct plan p = {0};
 	AUTO_CLOSE int netns = -1;
 	int r = net_plan(h, s, &p);
 
@@ -229,7 +229,7 @@ int net_up(struct nethost *h, struct sandbox *s)
 
 int net_open(struct nethost *h, struct sandbox *s)
 {
-	struct plan p;
+	struct plan p = {0};
 	int r = net_plan(h, s, &p);
 
 	if (r < 0)
@@ -256,6 +256,21 @@ static int forget(const struct plan *p)
 	return r < 0 ? r : again;
 }
 
+/* With a VMM that lives, by the end that is certainly its own; with a dead one
+ * the link is gone or about to be, unless somebody holds the namespace. */
+static int remove_link(const struct nethost *h, int dir, const struct plan *p)
+{
+	struct proc vmm;
+	AUTO_CLOSE int netns = -1;
+	int r = 0;
+
+	if (proc_read(dir, "vmm", &vmm) == 0 && proc_alive(&vmm))
+		netns = link_netns(&vmm);
+	if (netns >= 0)
+		r = link_drop(netns);
+	return r < 0 ? r : link_remove(p->link, h->run_path);
+}
+
 /* Under LOCK_EX.  Whatever fails, the rest is tried. */
 static int take_down(struct nethost *h, int dir, const struct plan *p)
 {
@@ -263,7 +278,7 @@ static int take_down(struct nethost *h, int dir, const struct plan *p)
 
 	if (faccessat(dir, "open", F_OK, 0) == 0)
 		result = nethost_publish(h, p, NULL, 0);
-	r = link_remove(p->link, h->run_path);
+	r = remove_link(h, dir, p);
 	if (result == 0)
 		result = r;
 	r = forget(p);
@@ -308,7 +323,7 @@ int net_cut(const struct plan *p, const struct port *port)
 
 int net_policy(struct nethost *h, struct sandbox *s)
 {
-	struct plan p;
+	struct plan p = {0};
 	AUTO_CLOSE int netns = -1;
 	int r = net_plan(h, s, &p);
 

@@ -85,9 +85,9 @@ programs='ark ark-cp ark-disk ark-exec ark-gc ark-image ark-ps ark-run ark-vm ar
 }
 
 @test "options that are unknown, lack their value, or are of another verb" {
+	failed=()
 	while read -r -a words; do
-		expect 64 ark "${words[@]}"
-		says ''
+		expect 64 ark "${words[@]}" && says '' || failed+=("${words[*]}")
 	done <<-'END'
 	create --nonsense
 	create -f a
@@ -183,6 +183,7 @@ programs='ark ark-cp ark-disk ark-exec ark-gc ark-image ark-ps ark-run ark-vm ar
 	doctor --nonsense
 	doctor extra
 	END
+	equal "${failed[*]}" '' 'wrongly taken'
 	expect 64 ark create -m '1 ' a
 	says '1 '
 	expect 64 ark create -m '' a
@@ -195,9 +196,10 @@ programs='ark ark-cp ark-disk ark-exec ark-gc ark-image ark-ps ark-run ark-vm ar
 }
 
 @test "unknown sandboxes are 66, and rm -f of nothing is 0" {
+	failed=()
 	while read -r -a words; do
-		expect 66 ark "${words[@]}"
-		says "'nosuch'"
+		expect 66 ark "${words[@]}" && says "'nosuch'" ||
+			failed+=("${words[*]}")
 	done <<-'END'
 	start nosuch
 	stop nosuch
@@ -220,6 +222,7 @@ programs='ark ark-cp ark-disk ark-exec ark-gc ark-image ark-ps ark-run ark-vm ar
 	cp nosuch:/etc/passwd /tmp
 	disk resize nosuch 2G
 	END
+	equal "${failed[*]}" '' 'wrongly taken'
 	expect 0 ark rm -f nosuch
 	quiet
 	expect 66 ark create --image nosuch a
@@ -246,10 +249,11 @@ programs='ark ark-cp ark-disk ark-exec ark-gc ark-image ark-ps ark-run ark-vm ar
 	chmod 755 "$work" "$work/open"
 	cp -r "$tree/bin" "$tree/share" "$work/open/"
 	before=$(find "$ARK_ROOT" "$ARK_RUN" | sort)
+	failed=()
 	while read -r -a words; do
 		expect 77 setpriv --reuid 65534 --regid 65534 --clear-groups \
-			"$work/open/bin/ark" "${words[@]}"
-		says 'must be root'
+			"$work/open/bin/ark" "${words[@]}" &&
+			says 'must be root' || failed+=("${words[*]}")
 	done <<-'END'
 	run mini
 	run --rm mini -- true
@@ -276,6 +280,7 @@ programs='ark ark-cp ark-disk ark-exec ark-gc ark-image ark-ps ark-run ark-vm ar
 	image build mini
 	disk ls
 	END
+	equal "${failed[*]}" '' 'wrongly done'
 	equal "$(find "$ARK_ROOT" "$ARK_RUN" | sort)" "$before" 'changed'
 	expect 0 setpriv --reuid 65534 --regid 65534 --clear-groups \
 		"$work/open/bin/ark" help
@@ -337,7 +342,8 @@ programs='ark ark-cp ark-disk ark-exec ark-gc ark-image ark-ps ark-run ark-vm ar
 @test "installed, with another prefix and through a link" {
 	expect 0 make -s -C "$tree" install DESTDIR="$work/inst" PREFIX=/opt/ark
 	inst=$work/inst/opt/ark
-	[ -x "$inst/bin/ark" ] && [ -x "$inst/libexec/ark/ark-vm" ]
+	[ -x "$inst/bin/ark" ]
+	[ -x "$inst/libexec/ark/ark-vm" ]
 	expect 0 env PATH=/usr/bin:/bin "$inst/bin/ark" ps -q
 	quiet
 	expect 0 env PATH=/usr/bin:/bin "$inst/bin/ark" --version

@@ -188,8 +188,10 @@ removed() {
 	expect 0 ark gc
 	silent
 	equal "$(wc -l <"$out")" 3
-	[ ! -e "$ARK_RUN/00aa" ] && [ ! -e "$ARK_ROOT/vm/.half.999999.tmp" ]
-	[ -e "$ARK_RUN/00bb" ] && [ -e "$ARK_ROOT/vm/.held.999999.tmp" ]
+	[ ! -e "$ARK_RUN/00aa" ]
+	[ ! -e "$ARK_ROOT/vm/.half.999999.tmp" ]
+	[ -e "$ARK_RUN/00bb" ]
+	[ -e "$ARK_ROOT/vm/.held.999999.tmp" ]
 	exec 7<&- 8<&-
 	expect 0 ark gc
 	equal "$(wc -l <"$out")" 2

@@ -173,12 +173,12 @@ status() {
 	for user in nosuch nosuch:user user:nosuch : '' -1 4294967295 4294967296 \
 		99999999999999999999 user: :user ../x 'a b'; do
 		code=0
-		ark exec "--user=$user" vm true >"$BATS_TEST_TMPDIR/out" \
-			2>"$BATS_TEST_TMPDIR/err" || code=$?
+		ark exec "--user=$user" vm true >"$BATS_TEST_TMPDIR/o" \
+			2>"$BATS_TEST_TMPDIR/e" || code=$?
 		[[ $code == 64 || $code == 125 || $code == 126 ||
 			($code == 0 && ($user == user: || $user == :user)) ]] ||
 			equal "$code" 126 "user '$user'"
-		[ "$code" = 0 ] || equal "$(wc -l <"$BATS_TEST_TMPDIR/err")" 1 "'$user'"
+		[ "$code" = 0 ] || equal "$(wc -l <"$BATS_TEST_TMPDIR/e")" 1 "'$user'"
 	done
 	expect 1 ark exec -u user vm -- sh -c 'cat /etc/shadow 2>/dev/null'
 	expect 0 ark exec -u user vm -- sh -c 'grep -E "^Cap(Eff|Prm|Inh|Amb)" /proc/self/status'

@@ -64,7 +64,7 @@ not_starting() {
 # traced CALL FAULT COMMAND...: with that fault in its calls, and in those of
 # the processes that it becomes.  strace itself stays behind with these (-D).
 traced() {
-	timeout -s KILL 60 strace -D -f -qq --seccomp-bpf -o /dev/null \
+	timeout -s KILL 30 strace -D -f -qq --seccomp-bpf -o /dev/null \
 		-e trace="$1" -e inject="$1:$2" "${@:3}"
 }
 
@@ -128,6 +128,7 @@ traced() {
 }
 
 @test "errors instead of calls: one line, and nothing is left" {
+	failed=()
 	for inject in mkdirat:error=ENOSPC linkat:error=EMLINK linkat:error=EXDEV \
 		fsync:error=EIO renameat:error=EIO renameat2:error=ENOSPC \
 		ftruncate:error=ENOSPC; do
@@ -135,7 +136,8 @@ traced() {
 		traced "${inject%%:*}" "${inject#*:}" ark create c \
 			>"$BATS_TEST_TMPDIR/o" 2>"$BATS_TEST_TMPDIR/e" || code=$?
 		if [ "$code" != 0 ]; then
-			equal "$(wc -l <"$BATS_TEST_TMPDIR/e")" 1 "$inject: $(cat "$BATS_TEST_TMPDIR/e")"
+			[ "$(wc -l <"$BATS_TEST_TMPDIR/e")" = 1 ] ||
+				failed+=("$inject: $(cat "$BATS_TEST_TMPDIR/e");")
 			equal "$(state c)" '' "$inject"
 			nothing_new
 		else
@@ -145,7 +147,8 @@ traced() {
 	expect 0 ark create c
 	for inject in memfd_create:error=ENOMEM mknodat:error=ENOSPC \
 		bind:error=EADDRINUSE unshare:error=EPERM \
-		setresuid:error=EAGAIN 		pidfd_open:error=EMFILE clone:error=EAGAIN fsync:error=EIO; do
+		setresuid:error=EAGAIN pidfd_open:error=EMFILE \
+		clone:error=EAGAIN fsync:error=EIO; do
 		code=0
 		traced "${inject%%:*}" "${inject#*:}" ark-vm start c \
 			>"$BATS_TEST_TMPDIR/o" 2>"$BATS_TEST_TMPDIR/e" || code=$?
@@ -154,12 +157,15 @@ traced() {
 			continue
 		}
 		[ "$code" -ge 64 ] && [ "$code" -lt 124 ] ||
-			equal "$code" 'a code of sysexits' "$inject"
-		equal "$(wc -l <"$BATS_TEST_TMPDIR/e")" 1 "$inject: $(cat "$BATS_TEST_TMPDIR/e")"
+			failed+=("$inject: $code;")
+		[ "$(wc -l <"$BATS_TEST_TMPDIR/e")" = 1 ] &&
+			! grep -q 'Broken pipe' "$BATS_TEST_TMPDIR/e" ||
+			failed+=("$inject: $(cat "$BATS_TEST_TMPDIR/e");")
 		soon 5 nobody || equal "$inject" nothing
 		expect 0 ark gc
 		no_slot
 	done
+	equal "${failed[*]}" ''
 	removed c
 }
 

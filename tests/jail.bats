@@ -41,7 +41,7 @@ status_of() {
 }
 
 @test "the VMM's environment, directory and descriptors" {
-	! tr '\0' '\n' <"/proc/$vmm/environ" | grep -vE '^(PATH|LANG)='
+	equal "$(tr '\0' '\n' <"/proc/$vmm/environ" | grep -vE '^(PATH|LANG)=')" ''
 	equal "$(readlink "/proc/$vmm/cwd")" /
 	# Paths that it holds: the sandbox' own files, and nothing of others.
 	for fd in "/proc/$vmm/fd"/*; do
@@ -86,7 +86,7 @@ status_of() {
 	expect 0 nsenter -t "$vmm" -n ip route show default
 	equal "$stdout" ''
 	# Nothing of it is in the host's own.
-	! ip -o link | grep -q ': tap0'
+	equal "$(ip -o link | grep ': tap0')" ''
 	equal "$(readlink "/proc/$keeper/ns/net")" "$(readlink /proc/self/ns/net)"
 }
 

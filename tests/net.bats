@@ -542,6 +542,113 @@ outer() {
 	expect 0 H ark net check
 }
 
+# holders N: sandboxes k1 ... of an ARK_ROOT and ARK_RUN of their own, whose VMM
+# is a process in an empty namespace: all that the network sees of one.
+holders() {
+	local i number pid
+	export ARK_ROOT=$work/root4 ARK_RUN=$work/run4
+	mkdir -m 700 "$ARK_ROOT" "$ARK_RUN" "$ARK_ROOT/vm"
+	cat /proc/sys/kernel/random/boot_id >"$ARK_RUN/boot_id"
+	pids=()
+	for i in $(seq "$1"); do
+		number=$(printf %04x $((i + 512)))
+		mkdir "$ARK_ROOT/vm/k$i" "$ARK_RUN/$number"
+		echo "$number" >"$ARK_ROOT/vm/k$i/slot"
+		echo "k$i" >"$ARK_RUN/$number/vm"
+		echo "tcp 127.0.0.1 $((21000 + i)) 80 -" >"$ARK_RUN/$number/ports"
+		ip netns exec "$host" unshare -n sleep 300 3>&- &
+		pid=$!
+		pids+=("$pid")
+		soon 5 holds "$pid"
+		echo "$pid $(sed 's/.*) //' "/proc/$pid/stat" | cut -d ' ' -f 20)" \
+			>"$ARK_RUN/$number/vmm"
+	done
+}
+
+holds() { # PID: in a namespace that is neither the host's nor this one
+	local there
+	there=$(readlink "/proc/$1/ns/net")
+	[ "$there" != "$(readlink /proc/self/ns/net)" ] &&
+		[ "$there" != "$(H readlink /proc/self/ns/net)" ]
+}
+
+# What the host holds for sandboxes.
+traces() {
+	H ip -o link | sed 's/^[0-9]*: \([^:@]*\).*/\1/'
+	H ip route
+	rules
+	H conntrack -L 2>/dev/null | grep -F 10.20.2. | sed 's/ [0-9]* / /' || :
+	ls "$ARK_RUN"/????
+}
+
+@test "20 up, open and down at once" {
+	holders 20
+	expect 0 H ark net init
+	traces | sort >"$BATS_TEST_TMPDIR/before"
+	for verb in up open down; do
+		jobs=()
+		for i in $(seq 20); do
+			ip netns exec "$host" ark net "$verb" "k$i" 3>&- &
+			jobs+=("$!")
+		done
+		for job in "${jobs[@]}"; do
+			wait "$job"
+		done
+		[ "$verb" != open ] || {
+			equal "$(H ip -o link | grep -c 'ark02')" 20 links
+			equal "$(H ip route | grep -c '^10.20.2.')" 20 routes
+			equal "$(H iptables-save -t nat | grep -c 'dport 210[0-9][0-9] ')" 20 rules
+		}
+	done
+	traces | sort | diff "$BATS_TEST_TMPDIR/before" -
+	kill -KILL "${pids[@]}"
+	rm -rf "$ARK_ROOT" "$ARK_RUN"
+}
+
+# killed_at_each VERB SYSCALL: at its first, second ... until there is none.
+killed_at_each() {
+	for step in $(seq 100); do
+		case $1 in
+		open) H ark net up k1 ;;
+		down) H ark net up k1 && H ark net open k1 ;;
+		esac
+		ended=0
+		H strace -o /dev/null -e trace="$2" -e "inject=$2:signal=KILL:when=$step" \
+			"$tree/bin/ark-net" "$1" k1 2>/dev/null || ended=$?
+		expect 0 H ark net down k1
+		quiet
+		rm -f "$ARK_RUN"/????/.*.[0-9]*
+		traces | sort | diff "$BATS_TEST_TMPDIR/before" - ||
+			wrong "left by $2 $step of $1"
+		[ "$ended" != 0 ] || break
+		equal "$ended" 137 "$2 $step of $1"
+		steps=$((steps + 1))
+	done
+}
+
+@test "killed at any step of up, open and down: down takes it all away, and so does gc" {
+	holders 1
+	expect 0 H ark net init
+	traces | sort >"$BATS_TEST_TMPDIR/before"
+	steps=0
+	for verb in up open down; do
+		for call in clone renameat unlinkat flock setns; do
+			killed_at_each "$verb" "$call"
+		done
+	done
+	[ "$steps" -ge 30 ] || wrong "only $steps steps"
+	H ark net up k1
+	H ark net open k1
+	kill -KILL "${pids[@]}"
+	soon 5 gone "${pids[0]}"
+	expect 0 H ark net gc
+	equal "$stdout" 'removed network of slot 0201'
+	traces | sort | diff "$BATS_TEST_TMPDIR/before" -
+	expect 0 H ark net gc
+	quiet
+	rm -rf "$ARK_ROOT" "$ARK_RUN"
+}
+
 @test "the legacy back end: the same, and never both" {
 	# In a host of its own, with an ARK_RUN of its own.
 	export ARK_RUN=$work/run3 host=$host2 world=$world2
@@ -586,7 +693,7 @@ outer() {
 	says legacy
 	expect 0 H ark rm -f l
 	lacks 'ark:' H iptables-save
-	lacks =10.20.0. H conntrack -L
+	lacks '=10.20.0.' H conntrack -L
 	expect 0 H ark net gc
 	quiet
 }

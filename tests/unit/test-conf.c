@@ -25,6 +25,8 @@ static void test_defaults(void)
 	is_num(c.cpus, 1, "cpus");
 	is_str(c.image, "base", "image");
 	ok(c.uid_base >= 65536, "uids that nobody else has");
+	is_num(c.net, 0x0a140000, "net");
+	is_str(c.policy, "open", "policy");
 	is_num(load("\n# comment\n   \n\t# another\n\n"), 0, "comments");
 	is_num(c.cpus, 1, "change nothing");
 }
@@ -41,6 +43,9 @@ static void test_values(void)
 	is_num(c.uid_base, 100000, "uid_base");
 	is_num(load("cpus = 2\ncpus = 3\n"), 0, "twice");
 	is_num(c.cpus, 3, "the last one counts");
+	is_num(load("net = 172.30.0.0/16\npolicy = none\n"), 0, "network");
+	is_num(c.net, 0xac1e0000, "net");
+	is_str(c.policy, "none", "policy");
 	ok(told_nothing(), "and nothing is told");
 }
 
@@ -66,6 +71,19 @@ static void test_bad(void)
 		{"uid_base = 1000\n", ":1: uid_base: "},
 		{"uid_base = 2147483647\n", ":1: uid_base: "},
 		{"uid_base = 4294967295\n", ":1: uid_base: "},
+		{"net = 10.20.0.0\n", ":1: net: "},
+		{"net = 10.20.0.0/8\n", ":1: net: "},
+		{"net = 10.20.1.0/16\n", ":1: net: "},
+		{"net = 10.0.0.0/16\n", ":1: net: "},
+		{"net = 127.0.0.0/16\n", ":1: net: "},
+		{"net = 224.0.0.0/16\n", ":1: net: "},
+		{"net = 0.0.0.0/16\n", ":1: net: "},
+		{"net = 300.1.0.0/16\n", ":1: net: "},
+		{"net = fd00::/16\n", ":1: net: "},
+		{"net =\n", ":1: net: "},
+		{"policy = some\n", ":1: policy: "},
+		{"policy = Open\n", ":1: policy: "},
+		{"policy =\n", ":1: policy: "},
 		{"image = ../x\n", ":1: image: "},
 		{"image = a/b\n", ":1: image: "},
 		{"image =\n", ":1: image: "},
