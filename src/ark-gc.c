@@ -6,6 +6,7 @@
  * process, however that ends.  What can be locked here is nobody's.
  */
 #include "keeper.h"
+#include "netup.h"
 #include "slot.h"
 #include "stage.h"
 
@@ -108,6 +109,14 @@ static int sweep_slots(void)
 	return result;
 }
 
+static int sweep_network(void)
+{
+	AUTO_NETHOST struct nethost h = NETHOST_NONE;
+	int r = nethost_open(&h);
+
+	return r < 0 ? r : net_gc(&h);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const folders[] = {"vm", "image", "kernel"};
@@ -129,6 +138,9 @@ int main(int argc, char **argv)
 	if (r < 0)
 		return finish(r);
 	r = sweep_slots();
+	if (result == 0)
+		result = r;
+	r = sweep_network();
 	if (result == 0)
 		result = r;
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {

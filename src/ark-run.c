@@ -124,8 +124,12 @@ static int start(struct job *job)
 
 	if (r == 0)
 		r = sandbox_open(&s, job->name);
-	if (r == 0)
-		r = vm_start(&s);
+	if (r < 0)
+		return r;
+	r = vm_start(&s);
+	/* One step for the user: it is there and runs, or it is not there. */
+	if (r < 0)
+		vm_remove(&s, true);
 	return r;
 }
 

@@ -2,17 +2,14 @@
  * keeper-loop.c - watch a VMM and bury it.
  *
  * The end, in this order: the last console bytes, the last events (they say
- * why), then `exit` in the slot, then the slot's lock goes with the process.
+ * why), the network down (its address is not given away before), then `exit`
+ * in the slot, then the slot's lock and the held ports go with the process.
  */
-#include "hello.h"
 #include "keeper-loop.h"
-#include "proto.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 void tell_starter(struct keeper *k, const char *text)
@@ -26,39 +23,6 @@ void tell_starter(struct keeper *k, const char *text)
 
 /* ---- the console -------------------------------------------------------- */
 
-/* Give up a hello that is under way. */
-static void stop_hello(struct keeper *k)
-{
-	if (!k->hello)
-		return;
-	kill(k->hello, SIGKILL);
-	while (waitpid(k->hello, NULL, 0) < 0 && errno == EINTR)
-		;
-	close(k->report);
-	k->hello = 0;
-}
-
-/* The agent's line on the console only tells when to try: a guest that prints
- * it early gains a connect that fails.  A hello that began before the line is
- * waiting for an answer to a packet that nobody got. */
-static void look_for_hint(struct keeper *k, const char *data, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		if (data[i] == '\n' || data[i] == '\r') {
-			k->hint_len = 0;
-			continue;
-		}
-		if (k->hint_len + 1 == sizeof(k->hint))
-			continue;
-		k->hint[k->hint_len++] = data[i];
-		k->hint[k->hint_len] = '\0';
-		if (strcmp(k->hint, AGENT_READY) == 0) {
-			stop_hello(k);
-			k->next_hello = 0;
-		}
-	}
-}
-
 static void read_console(struct keeper *k)
 {
 	char data[16384];
@@ -67,8 +31,8 @@ static void read_console(struct keeper *k)
 	if (n <= 0)
 		return;
 	console_write(&k->log, data, (size_t)n);
-	if (!k->ready)
-		look_for_hint(k, data, (size_t)n);
+	if (!k->settled)
+		ready_console(k, data, (size_t)n);
 }
 
 static void read_errors(struct keeper *k)
@@ -131,69 +95,6 @@ static void read_events(struct keeper *k)
 	}
 }
 
-/* ---- becoming ready ----------------------------------------------------- */
-
-static void kill_vmm(const struct keeper *k)
-{
-	if (k->pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
-}
-
-/* The guest cannot be used: end it and leave the reason. */
-static void give_up(struct keeper *k, const char *why)
-{
-	char text[600];
-
-	snprintf(text, sizeof(text), "guest did not become ready: %s", why);
-	tell_starter(k, text);
-	kill_vmm(k);
-	k->ready = true;
-}
-
-static void hello_ended(struct keeper *k)
-{
-	char why[500] = "";
-	ssize_t n = read_full(k->report, why, sizeof(why) - 1);
-	int status = 0;
-
-	if (n >= 0)
-		why[n] = '\0';
-	close(k->report);
-	k->report = -1;
-	while (waitpid(k->hello, &status, 0) < 0 && errno == EINTR)
-		;
-	k->hello = 0;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == HELLO_RETRY) {
-		k->next_hello = now_ms() + HELLO_EVERY_MS;
-		return;
-	}
-	if (status != 0) {
-		give_up(k, *why ? why : "no answer");
-		return;
-	}
-	if (write_value(k->s->run, "generation", "%s", k->generation) < 0) {
-		give_up(k, "cannot record its generation");
-		return;
-	}
-	k->ready = true;
-	tell_starter(k, "ready");
-}
-
-static void try_hello(struct keeper *k)
-{
-	if (now_ms() >= k->give_up) {
-		give_up(k, "no answer in time");
-		return;
-	}
-	if (now_ms() < k->next_hello)
-		return;
-	k->hello = hello_start(k->s, k->generation, &k->report);
-	if (k->hello < 0) {
-		k->hello = 0;
-		k->next_hello = now_ms() + HELLO_EVERY_MS;
-	}
-}
-
 /* ---- the end ------------------------------------------------------------ */
 
 /* The last line that the VMM printed on stderr. */
@@ -244,13 +145,14 @@ static void bury(struct keeper *k)
 		read_errors(k);
 	if (k->watcher)
 		read_events(k);
+	ready_stop(k);
+	ready_disconnect(k->s);
 	describe_end(k, &info, why, sizeof(why));
 	printable(clean, sizeof(clean), why);
 	if (faccessat(k->s->run, "stopping", F_OK, 0) == 0)
 		write_value(k->s->run, "exit", "stopped");
 	else
 		write_value(k->s->run, "exit", "dead: %s", clean);
-	stop_hello(k);
 	tell_starter(k, clean);
 }
 
@@ -266,42 +168,69 @@ static void remove_if_asked(const struct sandbox *s)
 
 /* ---- the loop ----------------------------------------------------------- */
 
-static int poll_timeout(const struct keeper *k)
-{
-	uint64_t now = now_ms();
+/* What a keeper waits for, in this order. */
+enum {
+	ON_END,
+	ON_CONSOLE,
+	ON_ERRORS,
+	ON_EVENTS,
+	ON_HELLO,
+	ON_NET,
+	ON_SOCK,
+	ON_CLIENT,
+	ON_COUNT = ON_CLIENT + KEEPER_CLIENTS
+};
 
-	if (k->ready || k->hello)
-		return -1;
-	return k->next_hello <= now ? 0 : (int)(k->next_hello - now);
+static void collect(const struct keeper *k, struct pollfd p[ON_COUNT])
+{
+	const int fd[ON_CLIENT] = {
+		[ON_END] = k->pidfd,
+		[ON_CONSOLE] = k->launch.console,
+		[ON_ERRORS] = k->launch.errors,
+		[ON_EVENTS] = k->events,
+		[ON_HELLO] = k->hello.pid ? k->hello.report : -1,
+		[ON_NET] = k->net.pid ? k->net.report : -1,
+		[ON_SOCK] = k->sock.listener,
+	};
+
+	for (int i = 0; i < ON_COUNT; i++) {
+		p[i].fd = i < ON_CLIENT ? fd[i] : k->sock.client[i - ON_CLIENT];
+		p[i].events = POLLIN;
+		p[i].revents = 0;
+	}
+}
+
+static bool clients_spoke(const struct pollfd p[ON_COUNT])
+{
+	for (int i = ON_SOCK; i < ON_COUNT; i++)
+		if (p[i].revents)
+			return true;
+	return false;
 }
 
 static void watch(struct keeper *k)
 {
-	for (;;) {
-		struct pollfd p[] = {
-			{.fd = k->pidfd, .events = POLLIN},
-			{.fd = k->launch.console, .events = POLLIN},
-			{.fd = k->launch.errors, .events = POLLIN},
-			{.fd = k->events, .events = POLLIN},
-			{.fd = k->hello ? k->report : -1, .events = POLLIN},
-		};
+	struct pollfd p[ON_COUNT];
 
-		if (poll(p, ARRAY_LEN(p), poll_timeout(k)) < 0 &&
-		    errno != EINTR)
+	do {
+		int timeout = ready_tick(k);
+
+		collect(k, p);
+		if (poll(p, ON_COUNT, timeout) < 0 && errno != EINTR)
 			return;
-		if (p[1].revents)
+		if (p[ON_CONSOLE].revents)
 			read_console(k);
-		if (p[2].revents)
+		if (p[ON_ERRORS].revents)
 			read_errors(k);
-		if (p[3].revents)
+		if (p[ON_EVENTS].revents)
 			read_events(k);
-		if (p[4].revents)
-			hello_ended(k);
-		if (p[0].revents)
-			break;
-		if (!k->ready && !k->hello)
-			try_hello(k);
-	}
+		if (p[ON_HELLO].revents)
+			ready_step(k, &k->hello);
+		if (p[ON_NET].revents)
+			ready_step(k, &k->net);
+		if (clients_spoke(p))
+			keeper_sock_serve(&k->sock);
+	} while (!p[ON_END].revents);
 	bury(k);
 }
 

@@ -6,11 +6,18 @@
 #define ARK_KEEPER_LOOP_H
 
 #include "console.h"
+#include "keeper-sock.h"
 #include "launch.h"
 
 #define READY_LIMIT_MS 120000 /* TCG on a busy host is slow, not dead */
 #define HELLO_BLIND_MS 5000   /* without the agent's line on the console */
 #define HELLO_EVERY_MS 500    /* after one that met nobody */
+
+/* A child that does one thing and says on a pipe why it could not. */
+struct step {
+	pid_t pid; /* 0: none */
+	int report;
+};
 
 struct keeper {
 	struct sandbox *s;
@@ -22,12 +29,15 @@ struct keeper {
 	void *watcher;
 	int events;
 
-	/* becoming ready */
-	bool ready;
+	/* what other commands ask, and the host ports that are held */
+	struct keeper_sock sock;
+
+	/* becoming ready (keeper-ready.c) */
+	bool settled; /* ready, or given up */
+	bool greeted, connected;
 	int result; /* pipe to `ark-vm start`, or -1 */
 	char generation[37];
-	pid_t hello;
-	int report;
+	struct step hello, net;
 	uint64_t next_hello, give_up;
 	char hint[64]; /* the console's last line so far */
 	size_t hint_len;
@@ -37,6 +47,35 @@ struct keeper {
 	char errors[1024]; /* the end of the VMM's stderr */
 	size_t errors_len;
 };
+
+/* ---- keeper-ready.c ----------------------------------------------------- */
+
+/* Hold the host ports that the sandbox publishes and write them into the slot;
+ * 0, or -1 with the reason. */
+int ready_reserve(struct keeper *k, char *why, size_t size);
+
+/* Hold again what the slot says that another keeper held. */
+void ready_reserve_again(struct keeper *k);
+
+/* Begin: the network, while the guest boots. */
+void ready_begin(struct keeper *k);
+
+/* New bytes of the console, which may hold the agent's line. */
+void ready_console(struct keeper *k, const char *data, size_t len);
+
+/* A step has something to say; `step` is &k->hello or &k->net. */
+void ready_step(struct keeper *k, struct step *step);
+
+/* Do what is due; the milliseconds until something is, or -1. */
+int ready_tick(struct keeper *k);
+
+/* End the steps that are under way. */
+void ready_stop(struct keeper *k);
+
+/* Take the network of the slot down; waits for it. */
+void ready_disconnect(const struct sandbox *s);
+
+/* ---- keeper-loop.c ------------------------------------------------------ */
 
 /* Watch the VM of k->s until its end, record that, carry out `rm`. */
 void keeper_watch(struct keeper *k);

@@ -87,7 +87,6 @@ static struct keeper new_keeper(struct sandbox *s, const struct vmm *driver)
 		.pidfd = -1,
 		.events = -1,
 		.result = -1,
-		.report = -1,
 		.next_hello = now_ms() + HELLO_BLIND_MS,
 		.give_up = now_ms() + READY_LIMIT_MS,
 	};
@@ -101,7 +100,7 @@ NORETURN static void starting_keeper(struct sandbox *s,
 				     uid_t uid, int held, int result)
 {
 	struct keeper k = new_keeper(s, driver);
-	char why[512];
+	char why[512] = "cannot listen in its slot";
 
 	k.launch.driver = driver;
 	k.launch.accel = accel;
@@ -113,12 +112,15 @@ NORETURN static void starting_keeper(struct sandbox *s,
 		_exit(EX_OSERR);
 	}
 	console_open(&k.log, s->dir);
-	if (launch_vmm(s, &k.launch, why, sizeof(why)) < 0) {
+	if (keeper_sock_open(&k.sock, s->run) < 0 ||
+	    ready_reserve(&k, why, sizeof(why)) < 0 ||
+	    launch_vmm(s, &k.launch, why, sizeof(why)) < 0) {
 		write_value(s->run, "exit", "dead: %s", why);
 		tell_starter(&k, why);
 		_exit(EX_OSERR);
 	}
 	proc_read(s->run, "vmm", &s->vmm);
+	ready_begin(&k);
 	keeper_watch(&k);
 	_exit(0);
 }
@@ -131,11 +133,16 @@ NORETURN static void adopting_keeper(struct sandbox *s,
 
 	if (detach(s, held, result) < 0 || record_keeper(s) < 0)
 		_exit(EX_OSERR);
-	k.ready = faccessat(s->run, "generation", F_OK, 0) == 0;
+	k.settled = faccessat(s->run, "generation", F_OK, 0) == 0;
 	k.next_hello = 0;
+	if (keeper_sock_open(&k.sock, s->run) < 0)
+		_exit(EX_OSERR);
+	ready_reserve_again(&k);
 	console_open(&k.log, s->dir);
 	k.launch.console = open_console(s->run);
 	close(result);
+	if (!k.settled)
+		ready_begin(&k);
 	keeper_watch(&k);
 	_exit(0);
 }

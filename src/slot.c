@@ -8,6 +8,7 @@
  * 3. The slot names its sandbox before the sandbox names its slot: a sandbox
  *    never points to a slot that could be somebody else's.
  */
+#include "netup.h"
 #include "slot.h"
 
 #include <errno.h>
@@ -97,6 +98,15 @@ int slot_hold(const struct sandbox *s)
 	return steal_fd(&fd);
 }
 
+/* The address is given away with the slot: nothing may lead to it. */
+static int disconnect(const struct sandbox *s)
+{
+	AUTO_NETHOST struct nethost h = NETHOST_NONE;
+	int r = nethost_open(&h);
+
+	return r < 0 ? r : net_down(&h, s->run, s->slot, s->name);
+}
+
 int slot_release(struct sandbox *s)
 {
 	char number[SLOT_NAME_LEN];
@@ -110,6 +120,10 @@ int slot_release(struct sandbox *s)
 	if (held < 0 || lock_file(held, LOCK_EX, 10000) < 0)
 		return fail(EX_TEMPFAIL, "slot of sandbox '%s' is still held",
 			    s->name);
+	/* Its keeper has died before it could. */
+	r = faccessat(s->run, "net", F_OK, 0) == 0 ? disconnect(s) : 0;
+	if (r < 0)
+		return r;
 	if (s->state == VM_DEAD)
 		r = write_value(s->dir, "exit", "dead: %s", s->reason);
 	else
