@@ -64,7 +64,10 @@ static void one_event(struct keeper *k, enum vmm_event event)
 			    k->driver->version(k->watcher));
 		break;
 	case EVENT_PAUSED:
-		write_value(k->s->run, "paused", "1");
+		/* A hold is short: whoever comes meanwhile just waits. */
+		if (!k->paused_for_hold)
+			write_value(k->s->run, "paused", "1");
+		hold_paused(k);
 		break;
 	case EVENT_RESUMED:
 		unlinkat(k->s->run, "paused", 0);
@@ -174,6 +177,7 @@ enum {
 	ON_CONSOLE,
 	ON_ERRORS,
 	ON_EVENTS,
+	ON_LOAD,
 	ON_HELLO,
 	ON_NET,
 	ON_SOCK,
@@ -188,6 +192,7 @@ static void collect(const struct keeper *k, struct pollfd p[ON_COUNT])
 		[ON_CONSOLE] = k->launch.console,
 		[ON_ERRORS] = k->launch.errors,
 		[ON_EVENTS] = k->events,
+		[ON_LOAD] = k->load.pid ? k->load.report : -1,
 		[ON_HELLO] = k->hello.pid ? k->hello.report : -1,
 		[ON_NET] = k->net.pid ? k->net.report : -1,
 		[ON_SOCK] = k->sock.listener,
@@ -224,12 +229,14 @@ static void watch(struct keeper *k)
 			read_errors(k);
 		if (p[ON_EVENTS].revents)
 			read_events(k);
+		if (p[ON_LOAD].revents)
+			ready_step(k, &k->load);
 		if (p[ON_HELLO].revents)
 			ready_step(k, &k->hello);
 		if (p[ON_NET].revents)
 			ready_step(k, &k->net);
 		if (clients_spoke(p))
-			keeper_sock_serve(&k->sock);
+			hold_serve(k);
 	} while (!p[ON_END].revents);
 	bury(k);
 }
@@ -240,6 +247,9 @@ void keeper_watch(struct keeper *k)
 	k->watcher = k->driver->watch(k->s->run, &k->events);
 	if (!k->watcher)
 		k->events = -1;
+	/* The keeper before us may have died with a hold in its hands. */
+	else if (!k->ours && faccessat(k->s->run, "paused", F_OK, 0) < 0)
+		k->driver->pause(k->watcher, false);
 	if (k->pidfd >= 0)
 		watch(k);
 	else

@@ -31,13 +31,15 @@ struct keeper {
 
 	/* what other commands ask, and the host ports that are held */
 	struct keeper_sock sock;
+	enum { HOLD_NONE, HOLD_WAITS, HOLD_GIVEN } hold[KEEPER_CLIENTS];
+	bool paused_for_hold, vmm_paused;
 
 	/* becoming ready (keeper-ready.c) */
 	bool settled; /* ready, or given up */
 	bool greeted, connected;
 	int result; /* pipe to `ark-vm start`, or -1 */
 	char generation[37];
-	struct step hello, net;
+	struct step load, hello, net;
 	uint64_t next_hello, give_up;
 	char hint[64]; /* the console's last line so far */
 	size_t hint_len;
@@ -63,7 +65,7 @@ void ready_begin(struct keeper *k);
 /* New bytes of the console, which may hold the agent's line. */
 void ready_console(struct keeper *k, const char *data, size_t len);
 
-/* A step has something to say; `step` is &k->hello or &k->net. */
+/* A step has something to say; `step` is &k->load, &k->hello or &k->net. */
 void ready_step(struct keeper *k, struct step *step);
 
 /* Do what is due; the milliseconds until something is, or -1. */
@@ -74,6 +76,14 @@ void ready_stop(struct keeper *k);
 
 /* Take the network of the slot down; waits for it. */
 void ready_disconnect(const struct sandbox *s);
+
+/* ---- keeper-hold.c ------------------------------------------------------ */
+
+/* The keeper's socket has something to say. */
+void hold_serve(struct keeper *k);
+
+/* The VM has been paused: whoever waits for that is told. */
+void hold_paused(struct keeper *k);
 
 /* ---- keeper-loop.c ------------------------------------------------------ */
 

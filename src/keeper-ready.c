@@ -118,6 +118,7 @@ static void stop_step(struct step *step)
 
 void ready_stop(struct keeper *k)
 {
+	stop_step(&k->load);
 	stop_step(&k->hello);
 	stop_step(&k->net);
 }
@@ -201,9 +202,49 @@ static void hello_ended(struct keeper *k)
 	open_ports(k);
 }
 
+/* A restored guest's agent listens as soon as it runs. */
+static void load_ended(struct keeper *k)
+{
+	char why[400];
+
+	if (end_step(&k->load, why, sizeof(why)) != 0)
+		give_up(k, "cannot load its state", *why ? why : "no answer");
+	close(k->launch.state);
+	k->launch.state = -1;
+	k->next_hello = 0;
+}
+
+/* A child loads: that takes the time that QEMU needs to come up, and the
+ * console has a reader meanwhile. */
+static int start_load(struct keeper *k)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -1;
+	k->load.pid = fork();
+	if (k->load.pid == 0) {
+		char why[400] = "";
+		int r = k->driver->load(k->s->run, k->launch.state, why,
+					sizeof(why));
+
+		(void)!write(ends[1], why, strlen(why));
+		_exit(r < 0 ? EX_OSERR : 0);
+	}
+	close(ends[1]);
+	k->load.report = ends[0];
+	if (k->load.pid > 0)
+		return 0;
+	close(ends[0]);
+	k->load.pid = 0;
+	return -1;
+}
+
 void ready_step(struct keeper *k, struct step *step)
 {
-	if (step == &k->hello)
+	if (step == &k->load)
+		load_ended(k);
+	else if (step == &k->hello)
 		hello_ended(k);
 	else
 		net_ended(k);
@@ -211,7 +252,9 @@ void ready_step(struct keeper *k, struct step *step)
 
 void ready_begin(struct keeper *k)
 {
-	if (run_net(k->s, "up", &k->net) < 0)
+	if (k->launch.state >= 0 && start_load(k) < 0)
+		give_up(k, "cannot load its state", strerror(errno));
+	else if (run_net(k->s, "up", &k->net) < 0)
 		give_up(k, "no network", strerror(errno));
 }
 
@@ -246,7 +289,7 @@ int ready_tick(struct keeper *k)
 		give_up(k, "guest did not become ready", "no answer in time");
 		return -1;
 	}
-	if (k->greeted || k->hello.pid)
+	if (k->greeted || k->hello.pid || k->load.pid)
 		return (int)(k->give_up - now);
 	if (now < k->next_hello)
 		return (int)(k->next_hello - now);

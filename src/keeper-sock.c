@@ -72,45 +72,66 @@ static void take_clients(struct keeper_sock *k)
 					       SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
 
-static void serve_client(struct keeper_sock *k, int *client)
+void keeper_sock_reply(struct keeper_sock *k, size_t client, const char *text)
+{
+	/* Whoever does not read its answer has none. */
+	(void)!send(k->client[client], text, strlen(text), MSG_NOSIGNAL);
+}
+
+static void serve_client(struct keeper_sock *k, size_t client,
+			 const struct keeper_hooks *hooks)
 {
 	char request[KEEPER_PACKET], answer[KEEPER_PACKET];
-	ssize_t n = recv(*client, request, sizeof(request) - 1, 0);
+	ssize_t n = recv(k->client[client], request, sizeof(request) - 1, 0);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		close(*client);
-		*client = -1;
+		hooks->release(hooks->data, client);
+		close(k->client[client]);
+		k->client[client] = -1;
 		return;
 	}
 	request[n] = '\0';
-	keeper_answer(&k->reserved, request, answer, sizeof(answer));
-	/* Whoever does not read its answer has none. */
-	(void)!send(*client, answer, strlen(answer), MSG_NOSIGNAL);
+	if (strcmp(request, "hold") == 0) {
+		hooks->hold(hooks->data, client);
+		return;
+	}
+	if (strcmp(request, "release") == 0) {
+		hooks->release(hooks->data, client);
+		snprintf(answer, sizeof(answer), "ok");
+	} else {
+		keeper_answer(&k->reserved, request, answer, sizeof(answer));
+	}
+	keeper_sock_reply(k, client, answer);
 }
 
-void keeper_sock_serve(struct keeper_sock *k)
+void keeper_sock_serve(struct keeper_sock *k, const struct keeper_hooks *hooks)
 {
 	for (size_t i = 0; i < KEEPER_CLIENTS; i++)
 		if (k->client[i] >= 0)
-			serve_client(k, &k->client[i]);
+			serve_client(k, i, hooks);
 	take_clients(k);
 }
 
-int keeper_ask(const struct sandbox *s, const char *request, char *answer,
-	       size_t size)
+int keeper_connect(const struct sandbox *s)
 {
 	const struct timeval limit = {.tv_sec = 10};
 	AUTO_CLOSE int fd = unix_connect(s->run, SOCK, SOCK_SEQPACKET);
-	ssize_t n;
 
 	if (fd < 0)
 		return fail_errno(EX_UNAVAILABLE,
 				  "keeper of sandbox '%s' does not listen",
 				  s->name);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	n = send(fd, request, strlen(request), MSG_NOSIGNAL);
+	return steal_fd(&fd);
+}
+
+int keeper_talk(int fd, const struct sandbox *s, const char *request,
+		char *answer, size_t size)
+{
+	ssize_t n = send(fd, request, strlen(request), MSG_NOSIGNAL);
+
 	if (n > 0)
 		n = recv(fd, answer, size - 1, 0);
 	if (n <= 0)
@@ -119,4 +140,12 @@ int keeper_ask(const struct sandbox *s, const char *request, char *answer,
 				  s->name);
 	answer[n] = '\0';
 	return 0;
+}
+
+int keeper_ask(const struct sandbox *s, const char *request, char *answer,
+	       size_t size)
+{
+	AUTO_CLOSE int fd = keeper_connect(s);
+
+	return fd < 0 ? fd : keeper_talk(fd, s, request, answer, size);
 }

@@ -44,11 +44,11 @@ static int close_others(int keep[], size_t n)
 /* Nothing of the caller's is kept: not its terminal, not its pipes (whoever
  * reads them would wait for us), not the lock on the sandbox' directory, which
  * is why that is opened anew. */
-static int detach(struct sandbox *s, int held, int result)
+static int detach(struct sandbox *s, const int more[4])
 {
 	AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int vm = open_dir(s->dir, ".");
-	int keep[] = {s->run, held, result, vm};
+	int keep[] = {s->run, vm, more[0], more[1], more[2], more[3]};
 
 	if (null < 0 || vm < 0 || setsid() < 0)
 		return -1;
@@ -82,7 +82,7 @@ static struct keeper new_keeper(struct sandbox *s, const struct vmm *driver)
 	struct keeper k = {
 		.s = s,
 		.driver = driver,
-		.launch = {.console = -1, .errors = -1},
+		.launch = {.console = -1, .errors = -1, .state = -1, .ram = -1},
 		.log = {.fd = -1},
 		.pidfd = -1,
 		.events = -1,
@@ -95,19 +95,21 @@ static struct keeper new_keeper(struct sandbox *s, const struct vmm *driver)
 	return k;
 }
 
-NORETURN static void starting_keeper(struct sandbox *s,
-				     const struct vmm *driver, enum accel accel,
-				     uid_t uid, int held, int result)
+NORETURN static void starting_keeper(struct sandbox *s, const struct start *how,
+				     int result)
 {
-	struct keeper k = new_keeper(s, driver);
+	struct keeper k = new_keeper(s, how->driver);
 	char why[512] = "cannot listen in its slot";
 
-	k.launch.driver = driver;
-	k.launch.accel = accel;
-	k.launch.uid = uid;
+	k.launch.driver = how->driver;
+	k.launch.accel = how->accel;
+	k.launch.uid = how->uid;
+	k.launch.state = how->state;
+	k.launch.ram = how->ram;
 	k.result = result;
 	k.ours = true;
-	if (detach(s, held, result) < 0 || record_keeper(s) < 0) {
+	if (detach(s, (int[]){how->held, result, how->state, how->ram}) < 0 ||
+	    record_keeper(s) < 0) {
 		tell_starter(&k, "cannot start its keeper");
 		_exit(EX_OSERR);
 	}
@@ -120,6 +122,8 @@ NORETURN static void starting_keeper(struct sandbox *s,
 		_exit(EX_OSERR);
 	}
 	proc_read(s->run, "vmm", &s->vmm);
+	/* Where other keepers find the memory that a clone shares. */
+	write_value(s->run, "ram-fd", "%d", k.launch.ram);
 	ready_begin(&k);
 	keeper_watch(&k);
 	_exit(0);
@@ -131,8 +135,12 @@ NORETURN static void adopting_keeper(struct sandbox *s,
 {
 	struct keeper k = new_keeper(s, driver);
 
-	if (detach(s, held, result) < 0 || record_keeper(s) < 0)
+	if (detach(s, (int[]){held, result, -1, -1}) < 0 ||
+	    record_keeper(s) < 0)
 		_exit(EX_OSERR);
+	/* The memory could be had from the VMM alone, which is not trusted
+	 * with what others would run on. */
+	unlinkat(s->run, "ram-fd", 0);
 	k.settled = faccessat(s->run, "generation", F_OK, 0) == 0;
 	k.next_hello = 0;
 	if (keeper_sock_open(&k.sock, s->run) < 0)
@@ -174,17 +182,18 @@ static int fork_keeper(pid_t *pid, int *result)
 	return ends[0];
 }
 
-int keeper_start(struct sandbox *s, const struct vmm *driver, enum accel accel,
-		 uid_t uid, int held)
+int keeper_start(struct sandbox *s, const struct start *how)
 {
 	char text[600] = "";
 	pid_t pid = 0;
 	int result = -1;
-	AUTO_CLOSE int lock = held;
+	AUTO_CLOSE int lock = how->held;
 	AUTO_CLOSE int answer = fork_keeper(&pid, &result);
 
-	if (pid == 0)
-		starting_keeper(s, driver, accel, uid, steal_fd(&lock), result);
+	if (pid == 0) {
+		steal_fd(&lock);
+		starting_keeper(s, how, result);
+	}
 	if (answer < 0)
 		return fail_errno(EX_OSERR, "cannot start a keeper for '%s'",
 				  s->name);

@@ -11,11 +11,19 @@
 
 #include "vmm.h"
 
+struct start {
+	const struct vmm *driver;
+	enum accel accel;
+	uid_t uid;
+	int held;  /* the slot's lock; taken over */
+	int state; /* saved devices, or -1 for a cold start */
+	int ram;   /* the memory they belong to, sealed, or -1 */
+};
+
 /* Start the keeper of a sandbox that has just got a slot, and with it the VMM.
  * `held` is the slot's lock, taken over.  Returns when the guest is ready: 0;
  * or the negative exit code, told, with nothing of it running any more. */
-int keeper_start(struct sandbox *s, const struct vmm *driver, enum accel accel,
-		 uid_t uid, int held);
+int keeper_start(struct sandbox *s, const struct start *how);
 
 /* A new keeper for a VM whose keeper has died.  0 also when there is nothing
  * to do (another one was quicker, the VMM is gone). */

@@ -10,6 +10,8 @@ struct launch {
 	const struct vmm *driver;
 	enum accel accel;
 	uid_t uid;
+	int state;   /* saved devices to be loaded, or -1 for a cold start */
+	int ram;     /* memory to map privately; -1: made here, and set */
 	pid_t pid;   /* set: a child of this process */
 	int errors;  /* set: what the VMM prints on stderr */
 	int console; /* set: read end of the console FIFO, non-blocking */

@@ -101,7 +101,14 @@ static int start_in_slot(struct sandbox *s, const struct vmm *driver,
 		return fail_errno(EX_IOERR, "cannot record how '%s' runs",
 				  s->name);
 	}
-	return keeper_start(s, driver, accel, uid_base + (uid_t)s->slot, held);
+	return keeper_start(s, &(struct start){
+				       .driver = driver,
+				       .accel = accel,
+				       .uid = uid_base + (uid_t)s->slot,
+				       .held = held,
+				       .state = -1,
+				       .ram = -1,
+			       });
 }
 
 int vm_start(struct sandbox *s)

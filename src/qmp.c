@@ -108,7 +108,29 @@ void qmp_close(struct qmp *q)
 	q->fd = -1;
 }
 
-static int send_command(struct qmp *q, const char *command, json_t *arguments)
+/* Send all of the text, and with its first byte the descriptor (-1: none). */
+static int send_with_fd(int sock, const char *text, size_t len, int fd)
+{
+	char control[CMSG_SPACE(sizeof(int))] = {0};
+	struct iovec part = {.iov_base = (void *)(uintptr_t)text,
+			     .iov_len = len};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	struct cmsghdr *rights;
+
+	if (fd >= 0) {
+		message.msg_control = control;
+		message.msg_controllen = sizeof(control);
+		rights = CMSG_FIRSTHDR(&message);
+		rights->cmsg_level = SOL_SOCKET;
+		rights->cmsg_type = SCM_RIGHTS;
+		rights->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
+	}
+	return sendmsg(sock, &message, MSG_NOSIGNAL) == (ssize_t)len ? 0 : -1;
+}
+
+static int send_command(struct qmp *q, const char *command, json_t *arguments,
+			int fd)
 {
 	json_t *object = json_pack("{s:s, s:o*}", "execute", command,
 				   "arguments", arguments);
@@ -121,9 +143,7 @@ static int send_command(struct qmp *q, const char *command, json_t *arguments)
 		return -1;
 	}
 	text[len] = '\n';
-	if (send(q->fd, text, len + 1, MSG_NOSIGNAL) != (ssize_t)len + 1)
-		return -1;
-	return 0;
+	return send_with_fd(q->fd, text, len + 1, fd);
 }
 
 /* Keep QEMU's own words for the one who has to tell the user. */
@@ -136,12 +156,12 @@ static void keep_error(struct qmp *q, const json_t *reply)
 	q->len = 0;
 }
 
-int qmp_execute(struct qmp *q, const char *command, json_t *arguments,
-		json_t **result, unsigned ms)
+static int execute(struct qmp *q, const char *command, json_t *arguments,
+		   int fd, json_t **result, unsigned ms)
 {
 	json_t *reply, *value;
 
-	if (send_command(q, command, arguments) < 0)
+	if (send_command(q, command, arguments, fd) < 0)
 		return -1;
 	reply = await(q, now_ms() + ms);
 	if (!reply)
@@ -155,4 +175,16 @@ int qmp_execute(struct qmp *q, const char *command, json_t *arguments,
 	}
 	json_decref(reply);
 	return value ? 0 : -1;
+}
+
+int qmp_execute(struct qmp *q, const char *command, json_t *arguments,
+		json_t **result, unsigned ms)
+{
+	return execute(q, command, arguments, -1, result, ms);
+}
+
+int qmp_execute_fd(struct qmp *q, const char *command, json_t *arguments,
+		   int fd, unsigned ms)
+{
+	return execute(q, command, arguments, fd, NULL, ms);
 }

@@ -30,6 +30,10 @@ void qmp_close(struct qmp *q);
 int qmp_execute(struct qmp *q, const char *command, json_t *arguments,
 		json_t **result, unsigned ms);
 
+/* The same without a result, with a descriptor that QEMU gets a copy of. */
+int qmp_execute_fd(struct qmp *q, const char *command, json_t *arguments,
+		   int fd, unsigned ms);
+
 /* The next complete line of what was read, parsed, or NULL; *bad is set when
  * a line was no JSON object or too long: the peer is not to be trusted on. */
 json_t *qmp_next(struct qmp *q, int *bad);

@@ -22,6 +22,8 @@
 #include <sys/stat.h>
 
 #define COMMAND_MS 10000
+#define STRING(x) STRING_OF(x)
+#define STRING_OF(x) #x
 
 static const char kernel_words[] =
 	"console=ttyS0 quiet panic=-1 net.ifnames=0 cryptomgr.notests "
@@ -69,10 +71,14 @@ static void add_machine(const struct vmm_plan *plan, struct vmm_argv *argv)
 	argv_add(argv, "-m");
 	argv_add(argv, "%lluM", (unsigned long long)(plan->memory >> 20));
 	argv_add(argv, "-object");
+	/* A clone maps the snapshot's memory privately: what it writes is its
+	 * own.  QEMU 7.2 opens the file for writing all the same, which is why
+	 * it is a sealed one. */
 	argv_add(argv,
 		 "memory-backend-file,id=ram,size=%lluM,"
-		 "mem-path=/proc/self/fd/%d,share=on",
-		 (unsigned long long)(plan->memory >> 20), FD_RAM);
+		 "mem-path=/proc/self/fd/%d,share=%s",
+		 (unsigned long long)(plan->memory >> 20), FD_RAM,
+		 plan->restore ? "off" : "on");
 	argv_add(argv, "-global");
 	argv_add(argv, "migration.send-configuration=off");
 	argv_add(argv, "-global");
@@ -127,6 +133,31 @@ static void add_devices(struct vmm_argv *argv)
 	argv_add(argv, "pvpanic");
 }
 
+static void add_kernel(const struct vmm_plan *plan, struct vmm_argv *argv)
+{
+	argv_add(argv, "-kernel");
+	argv_add(argv, "/proc/self/fd/%d", FD_KERNEL);
+	argv_add(argv, "-initrd");
+	argv_add(argv, "/proc/self/fd/%d", FD_INITRD);
+	argv_add(argv, "-append");
+	if (plan->accel == ACCEL_TCG && plan->tsc_khz)
+		argv_add(argv, "%s %s tsc_early_khz=%u", kernel_words,
+			 tcg_words, plan->tsc_khz);
+	else if (plan->accel == ACCEL_TCG)
+		argv_add(argv, "%s %s", kernel_words, tcg_words);
+	else
+		argv_add(argv, "%s", kernel_words);
+}
+
+/* -S: the VM waits for `cont`, or it would run before it has been loaded into
+ * the hands of its keeper. */
+static void add_incoming(struct vmm_argv *argv)
+{
+	argv_add(argv, "-incoming");
+	argv_add(argv, "defer");
+	argv_add(argv, "-S");
+}
+
 static void qemu_argv(const struct vmm_plan *plan, struct vmm_argv *argv)
 {
 	argv->n = 0;
@@ -141,18 +172,10 @@ static void qemu_argv(const struct vmm_plan *plan, struct vmm_argv *argv)
 	argv_add(argv, "-sandbox");
 	argv_add(argv, "on,obsolete=deny,elevateprivileges=deny,spawn=deny,"
 		       "resourcecontrol=deny");
-	argv_add(argv, "-kernel");
-	argv_add(argv, "/proc/self/fd/%d", FD_KERNEL);
-	argv_add(argv, "-initrd");
-	argv_add(argv, "/proc/self/fd/%d", FD_INITRD);
-	argv_add(argv, "-append");
-	if (plan->accel == ACCEL_TCG && plan->tsc_khz)
-		argv_add(argv, "%s %s tsc_early_khz=%u", kernel_words,
-			 tcg_words, plan->tsc_khz);
-	else if (plan->accel == ACCEL_TCG)
-		argv_add(argv, "%s %s", kernel_words, tcg_words);
+	if (plan->restore)
+		add_incoming(argv);
 	else
-		argv_add(argv, "%s", kernel_words);
+		add_kernel(plan, argv);
 }
 
 static int qemu_command(const struct sandbox *s, enum vmm_command command)
@@ -180,6 +203,115 @@ static int qemu_command(const struct sandbox *s, enum vmm_command command)
 	else
 		r = 0;
 	qmp_close(q);
+	return r;
+}
+
+/* ---- snapshots ---------------------------------------------------------- */
+
+#define STATE_SET 100 /* an fdset of its own beside those of vmm_fd */
+
+/* xen-save-devices-state saves the devices and nothing else, whatever the
+ * memory is made of, and leaves VM and disks as they are; `live` is false
+ * because true would take the disks away from a VM that goes on. */
+static int save_state(struct qmp *q, int file)
+{
+	int r;
+
+	if (qmp_execute_fd(q, "add-fd",
+			   json_pack("{s:i}", "fdset-id", STATE_SET), file,
+			   COMMAND_MS) < 0)
+		return -1;
+	r = qmp_execute(q, "xen-save-devices-state",
+			json_pack("{s:s, s:b}", "filename",
+				  "/dev/fdset/" STRING(STATE_SET), "live", 0),
+			NULL, COMMAND_MS);
+	/* Its own words for a failure are in q->buf: keep them. */
+	if (r == 0)
+		r = qmp_execute(q, "remove-fd",
+				json_pack("{s:i}", "fdset-id", STATE_SET), NULL,
+				COMMAND_MS);
+	return r;
+}
+
+static int qemu_save(const struct sandbox *s, int file)
+{
+	AUTO_FREE struct qmp *q = malloc(sizeof(*q));
+	int r;
+
+	if (!q || qmp_open(q, s->run, "qmp.sock", COMMAND_MS) < 0)
+		return fail_errno(EX_UNAVAILABLE,
+				  "VMM of sandbox '%s' does not answer",
+				  s->name);
+	r = save_state(q, file);
+	if (r < 0 && errno == EREMOTEIO)
+		r = fail(EX_UNAVAILABLE,
+			 "VMM of sandbox '%s' cannot save its state: %s",
+			 s->name, q->buf);
+	else if (r < 0)
+		r = fail_errno(EX_UNAVAILABLE,
+			       "VMM of sandbox '%s' did not save its state",
+			       s->name);
+	qmp_close(q);
+	return r;
+}
+
+/* Has the loading ended?  1 yes, 0 not yet, -1 and errno. */
+static int loaded(struct qmp *q)
+{
+	json_t *status = NULL;
+	const char *word;
+	int r;
+
+	if (qmp_execute(q, "query-status", NULL, &status, COMMAND_MS) < 0)
+		return -1;
+	word = json_string_value(json_object_get(status, "status"));
+	r = word && strcmp(word, "inmigrate") != 0;
+	json_decref(status);
+	return r;
+}
+
+/* QEMU says no word when the loading has ended, and exits when it failed. */
+static int await_load(struct qmp *q)
+{
+	const struct timespec pause = {.tv_nsec = 500000};
+	uint64_t end = now_ms() + COMMAND_MS;
+	int r;
+
+	while ((r = loaded(q)) == 0) {
+		if (now_ms() >= end) {
+			errno = ETIMEDOUT;
+			return -1;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return r < 0 ? -1 : 0;
+}
+
+static int qemu_load(int run, int file, char *why, size_t size)
+{
+	AUTO_FREE struct qmp *q = malloc(sizeof(*q));
+	int r = -1;
+
+	if (q && qmp_open(q, run, "qmp.sock", COMMAND_MS) == 0) {
+		r = qmp_execute_fd(q, "getfd",
+				   json_pack("{s:s}", "fdname", "state"), file,
+				   COMMAND_MS);
+		if (r == 0)
+			r = qmp_execute(q, "migrate-incoming",
+					json_pack("{s:s}", "uri", "fd:state"),
+					NULL, COMMAND_MS);
+		if (r == 0)
+			r = await_load(q);
+		if (r == 0)
+			r = qmp_execute(q, "cont", NULL, NULL, COMMAND_MS);
+		if (r < 0 && errno == EREMOTEIO)
+			snprintf(why, size, "%.300s", q->buf);
+		else if (r < 0)
+			snprintf(why, size, "%s", strerror(errno));
+		qmp_close(q);
+	} else {
+		snprintf(why, size, "VMM does not answer: %s", strerror(errno));
+	}
 	return r;
 }
 
@@ -215,6 +347,17 @@ static void qemu_unwatch(void *watcher)
 	if (w)
 		qmp_close(&w->q);
 	free(w);
+}
+
+/* The answer is one of the lines that qemu_event() skips. */
+static void qemu_pause(void *watcher, bool pause)
+{
+	static const char stop[] = "{\"execute\":\"stop\"}\n";
+	static const char cont[] = "{\"execute\":\"cont\"}\n";
+	struct watcher *w = watcher;
+	const char *text = pause ? stop : cont;
+
+	(void)!send(w->q.fd, text, strlen(text), MSG_NOSIGNAL);
 }
 
 static const char *qemu_version(void *watcher)
@@ -290,8 +433,11 @@ const struct vmm vmm_qemu = {
 	.find = qemu_find,
 	.argv = qemu_argv,
 	.command = qemu_command,
+	.save = qemu_save,
+	.load = qemu_load,
 	.watch = qemu_watch,
 	.event = qemu_event,
+	.pause = qemu_pause,
 	.version = qemu_version,
 	.unwatch = qemu_unwatch,
 };

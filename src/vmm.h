@@ -35,6 +35,7 @@ struct vmm_plan {
 	unsigned cpus;
 	uint64_t memory;  /* bytes */
 	unsigned tsc_khz; /* 0: not passed */
+	bool restore;	  /* wait for a saved state instead of booting */
 };
 
 #define VMM_ARGS_MAX 80
@@ -75,12 +76,22 @@ struct vmm {
 	 * locked.  0, or the negative exit code, told. */
 	int (*command)(const struct sandbox *s, enum vmm_command command);
 
+	/* Write the state of the devices of a paused VM to a new file; memory
+	 * and disks are not in it.  Same terms as command(). */
+	int (*save)(const struct sandbox *s, int file);
+
+	/* Into a VMM that was started with plan.restore: load that state and
+	 * let the VM run.  For a keeper's child: nothing is told, the reason
+	 * is in `why`; 0 or -1. */
+	int (*load)(int run, int file, char *why, size_t size);
+
 	/* The event connection: open it (a descriptor for poll), and make
 	 * events of what arrived: one at a time until EVENT_NONE; *closed says
 	 * that nothing will come any more.  `watcher` is the driver's own. */
 	void *(*watch)(int run, int *fd);
 	enum vmm_event (*event)(void *watcher, bool *closed);
-	const char *(*version)(void *watcher); /* "7.2.22", or "" */
+	void (*pause)(void *watcher, bool pause); /* an event tells when */
+	const char *(*version)(void *watcher);	  /* "7.2.22", or "" */
 	void (*unwatch)(void *watcher);
 };
 
