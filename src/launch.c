@@ -16,6 +16,7 @@
  */
 #include "launch.h"
 #include "netns.h"
+#include "ram.h"
 #include "unixsock.h"
 
 #include <cap-ng.h>
@@ -25,7 +26,6 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -47,18 +47,6 @@ static int explain(char *why, size_t size, const char *what)
 {
 	snprintf(why, size, "cannot %s: %s", what, strerror(errno));
 	return -1;
-}
-
-/* Guest memory: a memfd, so that it vanishes with its last user and can be
- * shared with clones later. */
-static int make_memory(uint64_t size)
-{
-	AUTO_CLOSE int fd =
-		memfd_create("ark-ram", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
-		return -1;
-	return steal_fd(&fd);
 }
 
 int open_console(int run)
@@ -104,7 +92,7 @@ static int open_files(const struct sandbox *s, struct launch *l,
 		if (fd < 0)
 			return explain(why, size, what);
 	}
-	set->fd[FD_RAM] = make_memory(plan->memory);
+	set->fd[FD_RAM] = ram_create(plan->memory);
 	if (set->fd[FD_RAM] < 0)
 		return explain(why, size, "make its memory");
 	set->fd[FD_CONTROL] = unix_listen(s->run, "qmp.sock", SOCK_STREAM);
