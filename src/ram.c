@@ -32,6 +32,7 @@
 #define PAGE ((size_t)4096)
 #define PAGES ((size_t)256) /* at a time: what a second-level cache holds */
 #define CHUNK (PAGES * PAGE)
+#define SEALS (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)
 
 /* Of an entry in /proc/PID/pagemap. */
 #define PAGEMAP_PRESENT (1ULL << 63)
@@ -140,10 +141,7 @@ int ram_load(int dir, const char *name, uint64_t size)
 	if (ram < 0 || load_data(file, ram, (off_t)size) < 0)
 		return -1;
 	/* The seals are the protection, the mode only lets everybody in. */
-	if (fcntl(ram, F_ADD_SEALS,
-		  F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) <
-		    0 ||
-	    fchmod(ram, 0666) < 0)
+	if (fcntl(ram, F_ADD_SEALS, SEALS) < 0 || fchmod(ram, 0666) < 0)
 		return -1;
 	return steal_fd(&ram);
 }
@@ -158,9 +156,7 @@ struct mapping {
 static int not_as_given(const char *what)
 {
 	return fail(EX_UNAVAILABLE,
-		    "the VMM's memory is not as it was given: "
-		    "%s",
-		    what);
+		    "the VMM's memory is not as it was given: %s", what);
 }
 
 /* One line of /proc/PID/maps; NULL, or what is wrong with it. */
