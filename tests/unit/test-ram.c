@@ -23,13 +23,19 @@ static struct ram_stats stats;
  * mapping that it then claims to be its memory, or NULL. */
 typedef char *play(int base);
 
-static char *map(int base, int flags)
+static char *map_piece(char *at, size_t len, int flags, int base, size_t from)
 {
-	char *m = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, flags, base, 0);
+	char *m =
+		mmap(at, len, PROT_READ | PROT_WRITE, flags, base, (off_t)from);
 
 	if (m == MAP_FAILED)
 		_exit(1);
 	return m;
+}
+
+static char *map(int base, int flags)
+{
+	return map_piece(NULL, SIZE, flags, base, 0);
 }
 
 /* Start one.  What it sees as its memory is in the file "seen". */
@@ -219,7 +225,7 @@ static void test_all_zero(void)
 
 static char *play_half(int base)
 {
-	mmap(NULL, SIZE / 2, PROT_READ, MAP_PRIVATE, base, 0);
+	map_piece(NULL, SIZE / 2, MAP_PRIVATE, base, 0);
 	return NULL;
 }
 
@@ -250,7 +256,7 @@ static char *play_none(int base)
 static char *play_twice(int base)
 {
 	map(base, MAP_PRIVATE);
-	mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, base, 0);
+	map_piece(NULL, PAGE, MAP_PRIVATE, base, 0);
 	return NULL;
 }
 
@@ -258,8 +264,7 @@ static char *play_mixed(int base)
 {
 	char *m = map(base, MAP_PRIVATE);
 
-	mmap(m + 50 * PAGE, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, base,
-	     50 * PAGE);
+	map_piece(m + 50 * PAGE, PAGE, MAP_SHARED | MAP_FIXED, base, 50 * PAGE);
 	return NULL;
 }
 
@@ -267,8 +272,8 @@ static char *play_swapped(int base)
 {
 	char *m = map(base, MAP_PRIVATE);
 
-	mmap(m, PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, base, PAGE);
-	mmap(m + PAGE, PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, base, 0);
+	map_piece(m, PAGE, MAP_PRIVATE | MAP_FIXED, base, PAGE);
+	map_piece(m + PAGE, PAGE, MAP_PRIVATE | MAP_FIXED, base, 0);
 	return NULL;
 }
 
