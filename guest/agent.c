@@ -130,8 +130,10 @@ static void reap(void)
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		exec_reaped(pid, status);
+		hooks_reaped(pid, status);
+	}
 }
 
 static void signal_ready(void *object, short revents)
@@ -205,8 +207,10 @@ void agent_main(void)
 			watch(vsock, POLLIN, accept_ready, &vsock);
 		conns_watch();
 		execs_watch();
+		hooks_watch();
 		turn();
 		execs_settle();
+		hooks_settle();
 		conns_settle();
 	}
 }

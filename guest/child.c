@@ -26,8 +26,6 @@
 #define TIOCGPTPEER _IO('T', 0x41)
 #endif
 #define ERROR_FD 3
-#define PATH_DEFAULT                                                           \
-	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 static int error_fd;
 

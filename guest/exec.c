@@ -113,8 +113,7 @@ static struct exec *exec_new(struct conn *c)
 	return e;
 }
 
-/* As fork(2), but the child is in the cgroup from its first instruction. */
-static pid_t fork_into(int cgroup)
+pid_t fork_into(int cgroup)
 {
 	struct clone_args args = {
 		.flags = CLONE_INTO_CGROUP,

@@ -22,6 +22,8 @@
 #define CONNS_MAX (EXECS_MAX + 64)
 #define ENDED_MAX 32 /* ended detached execs that stay readable */
 #define NEVER UINT64_MAX
+#define PATH_DEFAULT                                                           \
+	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* ---- init.c: from the kernel to the final root --------------- */
 
@@ -134,7 +136,7 @@ void wake_at(uint64_t at);
 enum conn_state {
 	CONN_REQUEST, /* its request is not complete yet */
 	CONN_EXEC,    /* holds an exec: input and output flow */
-	CONN_WAIT,    /* waits for an exec to end */
+	CONN_WAIT,    /* waits for an exec, or for the hooks, to end */
 	CONN_LAST,    /* has its last frame; waits for the client to close */
 	CONN_DEAD,    /* to be freed */
 };
@@ -227,6 +229,8 @@ struct exec {
 	char *title; /* argv for people */
 };
 
+/* As fork(2), but the child is in the cgroup from its first instruction. */
+pid_t fork_into(int cgroup);
 void exec_start(struct conn *c);
 void exec_transfer(struct conn *c);
 struct exec *exec_find(uint32_t id);
@@ -299,8 +303,25 @@ bool cgroup_empty(int events);
 
 /* NULL while the guest has no generation. */
 const unsigned char *identity(void);
-/* 0, or -1 with the reason in why; then the guest is nobody. */
-int identity_set(const struct request *r, char *why, size_t size);
+/* Has it had one, in this life or before a restore? */
+bool identity_had(void);
+/* Everything but the generation: the guest is nobody until that is confirmed.
+ * 0, or -1 with the reason in why. */
+int identity_take(const struct request *r, char *why, size_t size);
+int identity_confirm(const struct request *r, char *why, size_t size);
+/* A generation as UUID. */
+void identity_text(const unsigned char g[GENERATION_LEN], char text[37]);
+
+/* ---- hooks.c: what the image does in a copy of itself ------------------- */
+
+/* Run them for a client that gave an identity, and confirm that when they are
+ * done. */
+void hooks_run(struct conn *c);
+/* An older identity whose hooks still run is given up. */
+void hooks_abandon(void);
+void hooks_reaped(pid_t pid, int status);
+void hooks_watch(void);
+void hooks_settle(void); /* before conns_settle(), which frees their client */
 
 /* ---- power.c ------------------------------------------------------------ */
 

@@ -9,8 +9,9 @@
  * 2. The RNG before anything that draws from it (machine-id): the seed is
  *    credited and the CRNG is made to use it at once; without the second step
  *    siblings give out equal numbers for up to a minute.
- * 3. The clock, the names, the machine-id, and only then the generation file
- *    that programs in the guest watch, and our own copy.
+ * 3. The clock, the names, the machine-id, then the hooks of the image
+ *    (hooks.c), and only then the generation file that programs in the guest
+ *    watch, and our own copy.
  */
 #include "guest.h"
 
@@ -26,11 +27,16 @@
 #define OWN_LINE "127.0.1.1\t"
 
 static unsigned char current[GENERATION_LEN];
-static bool known;
+static bool known, had;
 
 const unsigned char *identity(void)
 {
 	return known ? current : NULL;
+}
+
+bool identity_had(void)
+{
+	return had;
 }
 
 static int reseed(const unsigned char seed[SEED_LEN])
@@ -115,9 +121,8 @@ static int write_machine_id(void)
 	return write_file("/etc/machine-id", 0444, text, 33);
 }
 
-static int write_generation(const unsigned char g[GENERATION_LEN])
+void identity_text(const unsigned char g[GENERATION_LEN], char text[37])
 {
-	char text[38];
 	size_t len = 0;
 
 	for (size_t i = 0; i < GENERATION_LEN; i++) {
@@ -126,9 +131,16 @@ static int write_generation(const unsigned char g[GENERATION_LEN])
 		snprintf(text + len, 3, "%02x", g[i]);
 		len += 2;
 	}
-	text[len++] = '\n';
+}
+
+static int write_generation(const unsigned char g[GENERATION_LEN])
+{
+	char text[37];
+
+	identity_text(g, text);
+	text[36] = '\n';
 	mkdir("/run/ark", 0755);
-	return write_file("/run/ark/generation", 0444, text, len);
+	return write_file("/run/ark/generation", 0444, text, sizeof(text));
 }
 
 static int refuse(const char *what, char *why, size_t size)
@@ -137,7 +149,7 @@ static int refuse(const char *what, char *why, size_t size)
 	return -1;
 }
 
-int identity_set(const struct request *r, char *why, size_t size)
+int identity_take(const struct request *r, char *why, size_t size)
 {
 	known = false;
 	if (reseed(r->seed) < 0)
@@ -151,9 +163,14 @@ int identity_set(const struct request *r, char *why, size_t size)
 		return refuse("/etc/hosts", why, size);
 	if (write_machine_id() < 0)
 		return refuse("/etc/machine-id", why, size);
+	return 0;
+}
+
+int identity_confirm(const struct request *r, char *why, size_t size)
+{
 	if (write_generation(r->generation) < 0)
 		return refuse("/run/ark/generation", why, size);
 	memcpy(current, r->generation, GENERATION_LEN);
-	known = true;
+	known = had = true;
 	return 0;
 }

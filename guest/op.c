@@ -18,20 +18,20 @@ static const char states[][8] = {
 
 static void op_identity(struct conn *c)
 {
-	static bool again; /* also after one that failed */
-	bool restored = again;
 	char why[128];
 
-	again = true;
-	if (identity_set(&c->req, why, sizeof(why)) < 0) {
+	hooks_abandon();
+	if (identity_take(&c->req, why, sizeof(why)) < 0) {
 		conn_error(c, EX_ARK, "cannot take on the identity: %s", why);
 		return;
 	}
-	if (restored) {
+	if (identity_had()) {
+		/* Before the hooks: an exec whose client was reset lives some
+		 * seconds only without this. */
 		conns_drop(c);
 		execs_restored();
 	}
-	conn_exit(c, 0, 0, 0);
+	hooks_run(c);
 }
 
 static void op_ping(struct conn *c)

@@ -1,0 +1,448 @@
+/*
+ * ram.c - the memory of a guest: made, saved, loaded.
+ *
+ * Saving reads from a VMM that its guest may have taken over:
+ *
+ * 1. What the VMM says of itself decides nothing about how much is read or
+ *    where it goes: the size is ours, and the mapping of the memfd must be one
+ *    piece of just that size from its first byte on, shared or private as a
+ *    whole.  Anything else is refused.
+ * 2. All comes through descriptors of one process: its folder in /proc is
+ *    opened first and compared with pid and start time after that, and what is
+ *    opened below it stays with that process, or fails.
+ * 3. A page that cannot be read is a failure.  Zeros are what was read as
+ *    zeros, or what neither the memfd nor the VMM has a page for.
+ * 4. Nothing of the memfd is mapped here: the VMM could cut it short, and a
+ *    mapping would kill us where pread(2) returns less.
+ * 5. A VMM that goes on running, or changes its mappings while we read, gets a
+ *    torn snapshot of itself, of bytes that it could have put there anyhow.
+ *    Reads can be made to wait for it, but always killably: who calls this
+ *    has a lease that ends.
+ */
+#include "ram.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define PAGE ((size_t)4096)
+#define PAGES ((size_t)256) /* at a time: what a second-level cache holds */
+#define CHUNK (PAGES * PAGE)
+#define SEALS (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)
+
+/* Of an entry in /proc/PID/pagemap. */
+#define PAGEMAP_PRESENT (1ULL << 63)
+#define PAGEMAP_SWAPPED (1ULL << 62)
+#define PAGEMAP_OF_FILE (1ULL << 61)
+
+int ram_create(uint64_t size)
+{
+	AUTO_CLOSE int fd =
+		memfd_create("ark-ram", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+		return -1;
+	return steal_fd(&fd);
+}
+
+/* ---- extents ------------------------------------------------------------ */
+
+/* Where a sparse file has data, asked for with rising offsets. */
+struct extents {
+	int fd;
+	off_t size;
+	off_t data, hole; /* the last one found */
+};
+
+/* Find the first extent that ends after `at`; at the end of the file an empty
+ * one.  -1 and errno. */
+static int extent_at(struct extents *e, off_t at)
+{
+	if (at < e->hole)
+		return 0;
+	e->data = lseek(e->fd, at, SEEK_DATA);
+	if (e->data < 0 && errno != ENXIO)
+		return -1;
+	if (e->data < 0 || e->data >= e->size) {
+		e->data = e->hole = e->size;
+		return 0;
+	}
+	e->hole = lseek(e->fd, e->data, SEEK_HOLE);
+	if (e->hole > e->size)
+		e->hole = e->size;
+	return e->hole < 0 ? -1 : 0;
+}
+
+static int write_at(int fd, const unsigned char *buf, size_t len, off_t at)
+{
+	while (len > 0) {
+		ssize_t n = pwrite(fd, buf, len, at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		buf += n;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* ---- load --------------------------------------------------------------- */
+
+/* Bytes [at, end) in the kernel, page cache to page cache. */
+static int load_extent(int file, int ram, off_t at, off_t end)
+{
+	if (lseek(ram, at, SEEK_SET) < 0)
+		return -1;
+	while (at < end) {
+		ssize_t n = sendfile(ram, file, &at, (size_t)(end - at));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			errno = EIO; /* somebody cut the file short */
+		if (n <= 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int load_data(int file, int ram, off_t size)
+{
+	struct extents e = {.fd = file, .size = size};
+
+	for (off_t at = 0; at < size; at = e.hole)
+		if (extent_at(&e, at) < 0 ||
+		    load_extent(file, ram, e.data, e.hole) < 0)
+			return -1;
+	return 0;
+}
+
+int ram_load(int dir, const char *name, uint64_t size)
+{
+	AUTO_CLOSE int file = openat(
+		dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	AUTO_CLOSE int ram = -1;
+	struct stat st;
+
+	if (file < 0 || fstat(file, &st) < 0)
+		return -1;
+	errno = EINVAL;
+	if (!S_ISREG(st.st_mode) || size % PAGE || size > INT64_MAX ||
+	    st.st_size != (off_t)size)
+		return -1;
+	ram = ram_create(size);
+	if (ram < 0 || load_data(file, ram, (off_t)size) < 0)
+		return -1;
+	/* The seals are the protection, the mode only lets everybody in. */
+	if (fcntl(ram, F_ADD_SEALS, SEALS) < 0 || fchmod(ram, 0666) < 0)
+		return -1;
+	return steal_fd(&ram);
+}
+
+/* ---- save: where the memory is ------------------------------------------ */
+
+struct mapping {
+	uint64_t start, end;
+	bool shared;
+};
+
+static int not_as_given(const char *what)
+{
+	return fail(EX_UNAVAILABLE,
+		    "the VMM's memory is not as it was given: %s", what);
+}
+
+/* One line of /proc/PID/maps; NULL, or what is wrong with it. */
+static const char *add_line(struct mapping *m, const char *line,
+			    const struct stat *base)
+{
+	uint64_t start, end, offset, inode;
+	unsigned dev_major, dev_minor;
+	char mode[5];
+
+	if (sscanf(line,
+		   "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64,
+		   &start, &end, mode, &offset, &dev_major, &dev_minor,
+		   &inode) != 7)
+		return "a line of its maps is not understood";
+	if (inode != base->st_ino || dev_major != major(base->st_dev) ||
+	    dev_minor != minor(base->st_dev))
+		return NULL;
+	if (m->end == 0) {
+		m->start = m->end = start;
+		m->shared = mode[3] == 's';
+	}
+	if (start != m->end || offset != start - m->start)
+		return "it is mapped in pieces";
+	if (m->shared != (mode[3] == 's'))
+		return "it is mapped half shared";
+	m->end = end;
+	return NULL;
+}
+
+static int find_mapping(int proc, const struct stat *base, struct mapping *m)
+{
+	int fd = openat(proc, "maps", O_RDONLY | O_CLOEXEC);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	AUTO_FREE char *line = NULL;
+	const char *wrong = NULL;
+	size_t size = 0;
+
+	if (!f)
+		return fail_errno(EX_OSERR, "cannot read the VMM's maps");
+	while (!wrong && getline(&line, &size, f) > 0)
+		wrong = add_line(m, line, base);
+	fclose(f);
+	if (!wrong && m->end - m->start != (uint64_t)base->st_size)
+		wrong = m->end ? "it is mapped in part" : "it is not mapped";
+	return wrong ? not_as_given(wrong) : 0;
+}
+
+/* ---- save: page by page ------------------------------------------------- */
+
+enum source { NOWHERE, BASE, OWN };
+
+struct save {
+	struct extents base;
+	int mem, pagemap; /* of the VMM; -1: its memory is `base` */
+	int out;
+	uint64_t start; /* address of the memory in the VMM */
+	struct ram_stats *stats;
+	enum source from[PAGES];
+	uint64_t entries[PAGES];
+	unsigned char buf[CHUNK] __attribute__((aligned(PAGE)));
+};
+
+static bool is_zero(const unsigned char *page)
+{
+	const uint64_t *word = (const uint64_t *)(const void *)page;
+
+	for (size_t i = 0; i < PAGE / sizeof(*word); i += 8)
+		if (word[i] | word[i + 1] | word[i + 2] | word[i + 3] |
+		    word[i + 4] | word[i + 5] | word[i + 6] | word[i + 7])
+			return false;
+	return true;
+}
+
+static int read_at(int fd, void *buf, size_t len, uint64_t at)
+{
+	for (size_t got = 0; got < len;) {
+		ssize_t n = pread(fd, (char *)buf + got, len - got,
+				  (off_t)(at + got));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			errno = EIO; /* cut short, or the VMM is gone */
+		if (n <= 0)
+			return -1;
+		got += (size_t)n;
+	}
+	return 0;
+}
+
+/* A page of the VMM's own is anonymous, present or swapped out.  Where it has
+ * none, what it would read is in the memfd. */
+static bool is_own(uint64_t entry)
+{
+	return !(entry & PAGEMAP_OF_FILE) &&
+	       entry & (PAGEMAP_PRESENT | PAGEMAP_SWAPPED);
+}
+
+/* Where each of `n` pages from `at` on is. */
+static int classify(struct save *s, off_t at, size_t n)
+{
+	if (s->pagemap >= 0 &&
+	    read_at(s->pagemap, s->entries, n * sizeof(*s->entries),
+		    (s->start + (uint64_t)at) / PAGE * sizeof(*s->entries)) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		off_t page = at + (off_t)(i * PAGE);
+
+		if (extent_at(&s->base, page) < 0)
+			return -1;
+		s->from[i] = page >= s->base.data ? BASE : NOWHERE;
+		if (s->pagemap >= 0 && is_own(s->entries[i])) {
+			s->from[i] = OWN;
+			s->stats->private_pages++;
+		}
+	}
+	return 0;
+}
+
+/* Read the pages, as many of one source in one piece as there are. */
+static int collect(struct save *s, off_t at, size_t n)
+{
+	for (size_t i = 0, next; i < n; i = next) {
+		uint64_t place = (uint64_t)at + i * PAGE;
+		int r = 0;
+
+		for (next = i + 1; next < n && s->from[next] == s->from[i];)
+			next++;
+		if (s->from[i] == BASE)
+			r = read_at(s->base.fd, s->buf + i * PAGE,
+				    (next - i) * PAGE, place);
+		else if (s->from[i] == OWN)
+			r = read_at(s->mem, s->buf + i * PAGE,
+				    (next - i) * PAGE, s->start + place);
+		if (r < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Write what is not zero. */
+static int put(struct save *s, off_t at, size_t n)
+{
+	for (size_t i = 0, next; i < n; i = next + 1) {
+		for (next = i; next < n && s->from[next] != NOWHERE &&
+			       !is_zero(s->buf + next * PAGE);)
+			next++;
+		if (write_at(s->out, s->buf + i * PAGE, (next - i) * PAGE,
+			     at + (off_t)(i * PAGE)) < 0)
+			return -1;
+		s->stats->bytes += (next - i) * PAGE;
+	}
+	return 0;
+}
+
+/* 0; -1 and errno when reading, -2 when writing fails. */
+static int copy_pages(struct save *s)
+{
+	off_t size = s->base.size;
+
+	for (off_t at = 0; at < size; at += (off_t)CHUNK) {
+		size_t n = PAGES;
+
+		if (extent_at(&s->base, at) < 0)
+			return -1;
+		if (s->pagemap < 0 && s->base.data > at)
+			at = s->base.data;
+		if (size - at < (off_t)CHUNK)
+			n = (size_t)(size - at) / PAGE;
+		if (classify(s, at, n) < 0 || collect(s, at, n) < 0)
+			return -1;
+		if (put(s, at, n) < 0)
+			return -2;
+	}
+	return 0;
+}
+
+static int cannot_write(const char *name, uint64_t needed)
+{
+	char size[16];
+
+	if (errno != ENOSPC && errno != EDQUOT)
+		return fail_errno(EX_IOERR, "cannot write '%s'", name);
+	format_size(size, sizeof(size), needed);
+	return fail_errno(EX_IOERR, "cannot write '%s', which may need %s",
+			  name, size);
+}
+
+static int save(struct save *s, const char *name)
+{
+	struct stat st;
+	int r = ftruncate(s->out, s->base.size) < 0 ? -2 : copy_pages(s);
+
+	if (r == -2)
+		return cannot_write(name, (uint64_t)s->base.size);
+	if (r < 0)
+		return fail_errno(EX_IOERR, "cannot read the VMM's memory");
+	/* What was cut off and made longer again read as holes. */
+	if (fstat(s->base.fd, &st) < 0 || st.st_size != s->base.size)
+		return not_as_given("its size changes");
+	return 0;
+}
+
+static int open_sources(struct save *s, int proc, const struct stat *base)
+{
+	struct mapping m = {0};
+	int r = find_mapping(proc, base, &m);
+
+	if (r < 0 || m.shared)
+		return r;
+	s->start = m.start;
+	s->mem = openat(proc, "mem", O_RDONLY | O_CLOEXEC);
+	s->pagemap = openat(proc, "pagemap", O_RDONLY | O_CLOEXEC);
+	if (s->mem < 0 || s->pagemap < 0)
+		return fail_errno(EX_OSERR, "cannot open the VMM's memory");
+	return 0;
+}
+
+static struct save *save_new(int base, uint64_t size, struct ram_stats *stats)
+{
+	struct save *s =
+		aligned_alloc(PAGE, (sizeof(*s) + PAGE - 1) / PAGE * PAGE);
+
+	if (!s)
+		return NULL;
+	memset(s, 0, sizeof(*s));
+	memset(stats, 0, sizeof(*stats));
+	s->mem = s->pagemap = s->out = -1;
+	s->stats = stats;
+	s->base = (struct extents){.fd = base, .size = (off_t)size};
+	return s;
+}
+
+static void save_free(struct save **s)
+{
+	if (!*s)
+		return;
+	close_at_exit_of_scope(&(*s)->mem);
+	close_at_exit_of_scope(&(*s)->pagemap);
+	close_at_exit_of_scope(&(*s)->out);
+	free(*s);
+}
+
+static int open_proc(const struct proc *vmm)
+{
+	char path[32];
+	AUTO_CLOSE int pidfd = -1;
+	AUTO_CLOSE int proc = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)vmm->pid);
+	proc = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	pidfd = proc_pidfd(vmm);
+	if (proc < 0 || pidfd < 0)
+		return fail(EX_UNAVAILABLE, "the VMM has ended");
+	return steal_fd(&proc);
+}
+
+int ram_save(const struct proc *vmm, int base, uint64_t size, int out_dir,
+	     const char *name, struct ram_stats *stats)
+{
+	__attribute__((cleanup(save_free))) struct save *s =
+		save_new(base, size, stats);
+	AUTO_CLOSE int proc = open_proc(vmm);
+	struct stat st;
+	int r;
+
+	if (proc < 0)
+		return proc;
+	if (!s)
+		return fail(EX_OSERR, "out of memory");
+	if (fstat(base, &st) < 0)
+		return fail_errno(EX_OSERR, "cannot look at the VMM's memory");
+	if (size % PAGE || size > INT64_MAX || st.st_size != (off_t)size)
+		return not_as_given("it has another size");
+	r = open_sources(s, proc, &st);
+	if (r < 0)
+		return r;
+	s->out = openat(out_dir, name,
+			O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+			0600);
+	if (s->out < 0)
+		return fail_errno(errno == EEXIST ? EX_CANTCREAT : EX_IOERR,
+				  "cannot make '%s'", name);
+	r = save(s, name);
+	if (r < 0)
+		unlinkat(out_dir, name, 0);
+	return r;
+}
