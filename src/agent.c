@@ -98,7 +98,7 @@ int agent_hello(int fd, enum op op, const unsigned char *generation)
 
 /* A VM without a keeper has nobody who reads its console or records its end:
  * the first command that meets one starts a new one. */
-static int mend_keeper(const struct sandbox *s)
+int agent_mend_keeper(const struct sandbox *s)
 {
 	const char *const argv[] = {sibling("ark-vm"), "adopt", s->name, NULL};
 
@@ -143,7 +143,7 @@ int agent_open(struct sandbox *s, enum op op)
 	int r = check_runs(s);
 
 	if (r == 0)
-		r = mend_keeper(s);
+		r = agent_mend_keeper(s);
 	if (r < 0)
 		return r;
 	if (agent_generation(s, generation) < 0)

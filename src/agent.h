@@ -18,6 +18,9 @@ int agent_connect(const struct proc *vmm, unsigned ms);
  * died.  Sends HELLO with the generation that the slot records. */
 int agent_open(struct sandbox *s, enum op op);
 
+/* Start a new keeper when the old one has died: 0, or -EX_ARK, told. */
+int agent_mend_keeper(const struct sandbox *s);
+
 /* The generation that the slot records: 0, or -1 and errno. */
 int agent_generation(const struct sandbox *s,
 		     unsigned char generation[GENERATION_LEN]);

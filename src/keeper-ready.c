@@ -158,11 +158,20 @@ static void become_ready(struct keeper *k)
 	tell_starter(k, "ready");
 }
 
+static void connect_it(struct keeper *k)
+{
+	if (run_net(k->s, "up", &k->net) < 0)
+		give_up(k, "no network", strerror(errno));
+}
+
 /* Greeted and connected: open the ports, if there are any. */
 static void open_ports(struct keeper *k)
 {
-	if (!k->greeted || !k->connected)
+	if (!k->greeted || !k->connected) {
+		if (!k->connected && !k->net.pid)
+			connect_it(k);
 		return;
+	}
 	if (!publishes(k))
 		become_ready(k);
 	else if (run_net(k->s, "open", &k->net) < 0)
@@ -252,10 +261,12 @@ void ready_step(struct keeper *k, struct step *step)
 
 void ready_begin(struct keeper *k)
 {
-	if (k->launch.state >= 0 && start_load(k) < 0)
+	/* A guest that boots has nothing to say to anybody yet; one that goes
+	 * on where it was must not before it knows who it is now. */
+	if (k->launch.state < 0)
+		connect_it(k);
+	else if (start_load(k) < 0)
 		give_up(k, "cannot load its state", strerror(errno));
-	else if (run_net(k->s, "up", &k->net) < 0)
-		give_up(k, "no network", strerror(errno));
 }
 
 /* The agent's line on the console only tells when to try: a guest that prints

@@ -15,9 +15,10 @@ struct start {
 	const struct vmm *driver;
 	enum accel accel;
 	uid_t uid;
-	int held;  /* the slot's lock; taken over */
-	int state; /* saved devices, or -1 for a cold start */
-	int ram;   /* the memory they belong to, sealed, or -1 */
+	int held;		 /* the slot's lock; taken over */
+	int state;		 /* saved devices, or -1 for a cold start */
+	int ram;		 /* the memory they belong to, sealed, or -1 */
+	const char *snapshot_id; /* whose memory that is, or NULL */
 };
 
 /* Start the keeper of a sandbox that has just got a slot, and with it the VMM.

@@ -222,9 +222,9 @@ static int read_plan(const struct sandbox *s, struct vmm_plan *plan)
 
 /* The rate is the host's and is measured once per boot: ARK_RUN does not
  * outlive one. */
-static unsigned host_tsc_khz(const struct sandbox *s)
+unsigned host_tsc_khz(void)
 {
-	AUTO_CLOSE int run = open_dir(s->run, "..");
+	AUTO_CLOSE int run = run_open(true);
 	long long known;
 	unsigned khz;
 
@@ -254,7 +254,7 @@ int launch_vmm(const struct sandbox *s, struct launch *l, char *why,
 	plan.program = program;
 	plan.restore = l->state >= 0;
 	if (l->accel == ACCEL_TCG)
-		plan.tsc_khz = host_tsc_khz(s);
+		plan.tsc_khz = host_tsc_khz();
 	l->driver->argv(&plan, argv);
 	if (open_files(s, l, &plan, &set, why, size) < 0)
 		return -1;

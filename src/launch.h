@@ -23,6 +23,9 @@ struct launch {
 int launch_vmm(const struct sandbox *s, struct launch *l, char *why,
 	       size_t size);
 
+/* Rate of the host's TSC, measured once per boot; 0 when unknown. */
+unsigned host_tsc_khz(void);
+
 /* Open the console FIFO of a slot for reading (a keeper's second start). */
 int open_console(int run);
 

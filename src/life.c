@@ -89,32 +89,33 @@ static void tell_about_tcg(void)
 	write_value(root, "tcg-told", "1");
 }
 
-static int start_in_slot(struct sandbox *s, const struct vmm *driver,
-			 enum accel accel, uid_t uid_base)
+static int start_in_slot(struct sandbox *s, struct start *how, uid_t uid_base)
 {
-	int held = slot_alloc(s);
-
-	if (held < 0)
-		return held;
-	if (write_value(s->run, "accel", "%s", accel_word(accel)) < 0) {
-		close(held);
+	how->held = slot_alloc(s);
+	if (how->held < 0)
+		return how->held;
+	how->uid = uid_base + (uid_t)s->slot;
+	if (write_value(s->run, "accel", "%s", accel_word(how->accel)) < 0 ||
+	    (how->snapshot_id &&
+	     write_value(s->run, "snapshot-id", "%s", how->snapshot_id) < 0)) {
+		close(how->held);
 		return fail_errno(EX_IOERR, "cannot record how '%s' runs",
 				  s->name);
 	}
-	return keeper_start(s, &(struct start){
-				       .driver = driver,
-				       .accel = accel,
-				       .uid = uid_base + (uid_t)s->slot,
-				       .held = held,
-				       .state = -1,
-				       .ram = -1,
-			       });
+	return keeper_start(s, how);
 }
 
-int vm_start(struct sandbox *s)
+int vm_choose(struct start *how)
 {
-	const struct vmm *driver;
-	enum accel accel = ACCEL_TCG;
+	int r;
+
+	*how = (struct start){.held = -1, .state = -1, .ram = -1};
+	how->driver = vmm_choose(&r);
+	return r < 0 ? r : accel_choose(&how->accel);
+}
+
+int vm_begin(struct sandbox *s, struct start *how)
+{
 	struct conf conf;
 	char program[256];
 	int r = sandbox_lock(s);
@@ -124,20 +125,26 @@ int vm_start(struct sandbox *s)
 	if (runs(s))
 		return fail(EX_CANTCREAT, "sandbox '%s' is %s already", s->name,
 			    state_word(s));
-	driver = vmm_choose(&r);
-	if (!driver || (r = accel_choose(&accel)) < 0 ||
-	    (r = conf_load(&conf)) < 0 ||
-	    (r = driver->find(accel, program, sizeof(program))) < 0 ||
+	if ((r = conf_load(&conf)) < 0 ||
+	    (r = how->driver->find(how->accel, program, sizeof(program))) < 0 ||
 	    (r = slot_release(s)) < 0)
 		return r;
-	if (accel == ACCEL_TCG)
+	if (how->accel == ACCEL_TCG)
 		tell_about_tcg();
-	r = start_in_slot(s, driver, accel, conf.uid_base);
+	r = start_in_slot(s, how, conf.uid_base);
 	if (r == 0)
 		return 0;
 	sandbox_probe(s);
 	end_now(s);
 	return r;
+}
+
+int vm_start(struct sandbox *s)
+{
+	struct start how;
+	int r = vm_choose(&how);
+
+	return r < 0 ? r : vm_begin(s, &how);
 }
 
 /* ---- stop, kill --------------------------------------------------------- */

@@ -7,7 +7,14 @@
 #ifndef ARK_LIFE_H
 #define ARK_LIFE_H
 
-#include "state.h"
+#include "keeper.h"
+
+/* What this host starts VMs with: driver and accelerator, a cold start.  0, or
+ * the negative exit code, told. */
+int vm_choose(struct start *how);
+
+/* Start it that way; state and ram remain the caller's. */
+int vm_begin(struct sandbox *s, struct start *how);
 
 /* Start it and return when an exec has worked; -EX_CANTCREAT when it runs. */
 int vm_start(struct sandbox *s);

@@ -106,6 +106,8 @@ static int write_spec(int dir, const struct sandbox_spec *spec)
 	if (spec->n_ports &&
 	    ports_write(dir, "publish", spec->ports, spec->n_ports) < 0)
 		return -1;
+	if (spec->snapshot && put(dir, "snapshot", "%s", spec->snapshot) < 0)
+		return -1;
 	return spec->rm ? put(dir, "rm", "1") : 0;
 }
 
@@ -133,57 +135,55 @@ static int sync_all(int dir)
 	return result;
 }
 
-static int fill(int dir, int image, const char *name,
+/* `source` is an image or a snapshot: both have these files. */
+static int fill(int dir, int source, const char *name,
 		const struct sandbox_spec *spec)
 {
 	static const char *const linked[] = {"kernel", "initrd", "base"};
 	int r;
 
 	for (size_t i = 0; i < ARRAY_LEN(linked); i++)
-		if (linkat(image, linked[i], dir, linked[i], 0) < 0)
+		if (linkat(source, linked[i], dir, linked[i], 0) < 0)
 			return fail_errno(EX_OSERR,
-					  "cannot link %s of image '%s'",
-					  linked[i], spec->image);
+					  "cannot link %s for sandbox '%s'",
+					  linked[i], name);
 	if (write_spec(dir, spec) < 0)
 		return fail_errno(EX_IOERR, "cannot write sandbox '%s'", name);
-	r = disk_clone(image, dir, spec->disk_size);
+	r = disk_clone(source, dir, spec->disk_size);
 	if (r == 0 && sync_all(dir) < 0)
 		return fail_errno(EX_IOERR, "cannot write sandbox '%s'", name);
 	return r;
 }
 
-int sandbox_create(const char *name, const struct sandbox_spec *given)
+static int check_new_name(const char *name)
 {
-	struct sandbox_spec spec = *given;
-	struct conf conf;
-	char temp[STAGE_NAME_MAX];
-	AUTO_CLOSE int vms = -1;
-	AUTO_CLOSE int image = -1;
-	AUTO_CLOSE int dir = -1;
 	int r = check_name("sandbox", name);
 
-	if (r < 0)
-		return r;
-	if (reserved(name))
-		return fail(EX_USAGE,
-			    "bad sandbox name '%s': a word of "
-			    "ark-exec",
-			    name);
-	r = complete_spec(&spec, &conf);
+	if (r == 0 && reserved(name))
+		r = fail(EX_USAGE, "bad sandbox name '%s': a word of ark-exec",
+			 name);
+	if (r == 0 && sandbox_exists(name))
+		r = fail(EX_CANTCREAT, "sandbox '%s' exists", name);
+	return r;
+}
+
+int sandbox_create_from(const char *name, const struct sandbox_spec *spec,
+			int source)
+{
+	char temp[STAGE_NAME_MAX];
+	AUTO_CLOSE int vms = -1;
+	AUTO_CLOSE int dir = -1;
+	int r = check_new_name(name);
+
 	if (r < 0)
 		return r;
 	vms = root_open("vm");
 	if (vms < 0)
 		return vms;
-	if (faccessat(vms, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return fail(EX_CANTCREAT, "sandbox '%s' exists", name);
-	image = image_open(spec.image);
-	if (image < 0)
-		return image;
 	dir = stage_make(vms, name, temp);
 	if (dir < 0)
 		return fail_errno(EX_IOERR, "cannot make sandbox '%s'", name);
-	r = fill(dir, image, name, &spec);
+	r = fill(dir, source, name, spec);
 	if (r == 0 && renameat2(vms, temp, vms, name, RENAME_NOREPLACE) < 0)
 		r = errno == EEXIST
 			    ? fail(EX_CANTCREAT, "sandbox '%s' exists", name)
@@ -192,6 +192,21 @@ int sandbox_create(const char *name, const struct sandbox_spec *given)
 	if (r < 0)
 		remove_tree(vms, temp);
 	return r;
+}
+
+int sandbox_create(const char *name, const struct sandbox_spec *given)
+{
+	struct sandbox_spec spec = *given;
+	struct conf conf;
+	AUTO_CLOSE int image = -1;
+	int r = check_new_name(name);
+
+	if (r == 0)
+		r = complete_spec(&spec, &conf);
+	if (r < 0)
+		return r;
+	image = image_open(spec.image);
+	return image < 0 ? image : sandbox_create_from(name, &spec, image);
 }
 
 int sandbox_remove(struct sandbox *s)

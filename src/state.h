@@ -87,10 +87,11 @@ struct sandbox_spec {
 	uint64_t memory;    /* bytes */
 	uint64_t disk_size; /* bytes */
 	unsigned cpus;
-	bool rm;	    /* remove it when its VM ends */
-	const char *policy; /* "open" or "none" */
-	uint64_t net_rate;  /* bits per second each way; 0: no limit */
-	struct port *ports; /* to publish; owned by the caller */
+	bool rm;	      /* remove it when its VM ends */
+	const char *snapshot; /* that it is restored from, or NULL */
+	const char *policy;   /* "open" or "none" */
+	uint64_t net_rate;    /* bits per second each way; 0: no limit */
+	struct port *ports;   /* to publish; owned by the caller */
 	size_t n_ports;
 };
 
@@ -99,6 +100,11 @@ struct sandbox_spec {
  * sandbox.  0, or -EX_CANTCREAT when the name is taken, -EX_NOINPUT without
  * such an image, -EX_IOERR when the disk is full ..., told. */
 int sandbox_create(const char *name, const struct sandbox_spec *given);
+
+/* The same out of an open directory that has kernel, initrd, base and disk: a
+ * snapshot.  The spec is complete, nothing comes from ark.conf. */
+int sandbox_create_from(const char *name, const struct sandbox_spec *spec,
+			int source);
 
 /* Remove a sandbox that holds no slot any more; the caller has it locked. */
 int sandbox_remove(struct sandbox *s);

@@ -12,6 +12,7 @@
  *    disks, kernel and console come as descriptors (vmm.h).
  */
 #include "netns.h"
+#include "qemu-version.h"
 #include "qmp.h"
 #include "unixsock.h"
 #include "vmm.h"
@@ -50,6 +51,19 @@ static int qemu_find(enum accel accel, char *path, size_t size)
 	return fail(EX_UNAVAILABLE, "no QEMU: apt-get install qemu-system-x86");
 }
 
+static int qemu_installed(enum accel accel, char *version, size_t size)
+{
+	char program[256];
+	int r = qemu_find(accel, program, sizeof(program));
+
+	return r < 0 ? r : qemu_version(program, version, size);
+}
+
+static const char *qemu_cpu(enum accel accel)
+{
+	return accel == ACCEL_KVM ? "host" : "Nehalem-v1,+rdrand,+rdtscp";
+}
+
 static void add_machine(const struct vmm_plan *plan, struct vmm_argv *argv)
 {
 	argv_add(argv, "-nodefaults");
@@ -63,9 +77,7 @@ static void add_machine(const struct vmm_plan *plan, struct vmm_argv *argv)
 	argv_add(argv, "-accel");
 	argv_add(argv, "%s", accel_word(plan->accel));
 	argv_add(argv, "-cpu");
-	argv_add(argv, "%s",
-		 plan->accel == ACCEL_KVM ? "host"
-					  : "Nehalem-v1,+rdrand,+rdtscp");
+	argv_add(argv, "%s", qemu_cpu(plan->accel));
 	argv_add(argv, "-smp");
 	argv_add(argv, "%u", plan->cpus);
 	argv_add(argv, "-m");
@@ -360,7 +372,7 @@ static void qemu_pause(void *watcher, bool pause)
 	(void)!send(w->q.fd, text, strlen(text), MSG_NOSIGNAL);
 }
 
-static const char *qemu_version(void *watcher)
+static const char *watched_version(void *watcher)
 {
 	return ((struct watcher *)watcher)->version;
 }
@@ -431,6 +443,8 @@ static enum vmm_event qemu_event(void *watcher, bool *closed)
 const struct vmm vmm_qemu = {
 	.name = "qemu",
 	.find = qemu_find,
+	.installed = qemu_installed,
+	.cpu = qemu_cpu,
 	.argv = qemu_argv,
 	.command = qemu_command,
 	.save = qemu_save,
@@ -438,6 +452,6 @@ const struct vmm vmm_qemu = {
 	.watch = qemu_watch,
 	.event = qemu_event,
 	.pause = qemu_pause,
-	.version = qemu_version,
+	.version = watched_version,
 	.unwatch = qemu_unwatch,
 };

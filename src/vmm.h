@@ -69,6 +69,13 @@ struct vmm {
 	 * told. */
 	int (*find)(enum accel accel, char *path, size_t size);
 
+	/* Its version ("7.2.22"), remembered in ARK_RUN for as long as the
+	 * program is the same.  0, or -EX_UNAVAILABLE, told. */
+	int (*installed)(enum accel accel, char *version, size_t size);
+
+	/* What the guest sees as its processor. */
+	const char *(*cpu)(enum accel accel);
+
 	/* Pure. */
 	void (*argv)(const struct vmm_plan *plan, struct vmm_argv *argv);
 
