@@ -119,7 +119,7 @@ static int sweep_network(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const folders[] = {"vm", "image", "kernel"};
+	static const char *const folders[] = {"vm", "snap", "image", "kernel"};
 	int result = 0, r;
 
 	progname = "ark-gc";
