@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 void tell_starter(struct keeper *k, const char *text)
@@ -240,9 +241,15 @@ void keeper_watch(struct keeper *k)
 	k->watcher = k->driver->watch(k->s->run, &k->events);
 	if (!k->watcher)
 		k->events = -1;
-	if (k->pidfd >= 0)
+	if (k->pidfd >= 0) {
 		watch(k);
-	else
+	} else if (k->ours) {
+		/* It cannot be watched: it must not live.  It is our child,
+		 * so its pid is still its own. */
+		kill(k->s->vmm.pid, SIGKILL);
 		bury(k);
+	} else if (!proc_alive(&k->s->vmm)) {
+		bury(k);
+	}
 	remove_if_asked(k->s);
 }
