@@ -190,7 +190,11 @@ static int list(char **args, const struct options *o)
 	struct listing listing = {.o = o};
 	int r;
 
+	AUTO_CLOSE int root = root_open(NULL);
+
 	(void)args;
+	if (root < 0)
+		return root;
 	if (!o->json && !o->quiet)
 		printf("%-5s  %-24s  %6s  %9s\n", "KIND", "NAME", "SIZE",
 		       "ALLOCATED");
@@ -284,8 +288,11 @@ static int images(char **args, const struct options *o)
 {
 	struct listing listing = {.o = o};
 	int r;
+	AUTO_CLOSE int root = root_open(NULL);
 
 	(void)args;
+	if (root < 0)
+		return root;
 	if (!o->json && !o->quiet)
 		printf("%-24s  %-10s  %6s  %-28s  %s\n", "NAME", "RECIPE",
 		       "SIZE", "KERNEL", "CREATED");

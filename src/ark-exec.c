@@ -172,8 +172,6 @@ static int run(struct options *o, const char *name, char **argv,
 	bool tty = want_tty(o);
 	int r;
 
-	snprintf(session->text, sizeof(session->text),
-		 "sandbox '%s' is not there, or does not run", name);
 	r = sandbox_open(&s, name);
 	if (r == 0)
 		r = build(o, tty, argv);
@@ -341,6 +339,9 @@ int main(int argc, char **argv)
 	optind = 0;
 	parse_options(&o, argc, argv);
 	result = run(&o, name, command_of(&o, argv + optind), &session);
+	if (result < 0 && session.sock < 0)
+		snprintf(session.text, sizeof(session.text), "%s",
+			 last_message());
 	write_status(o.status_fd, &session, result);
 	return finish(result);
 }

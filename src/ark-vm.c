@@ -265,8 +265,11 @@ static int run_one(const struct verb *verb, const char *name,
 		   const struct options *o)
 {
 	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
+	AUTO_CLOSE int vms = root_open("vm");
 	int r;
 
+	if (vms < 0)
+		return vms;
 	if (verb->run == remove_it && o->force_or_follow &&
 	    !sandbox_exists(name))
 		return check_name("sandbox", name);

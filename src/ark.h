@@ -80,6 +80,9 @@ void warn_line(const char *fmt, ...) PRINTF(1, 2);
 int fail(int code, const char *fmt, ...) PRINTF(2, 3);
 int fail_errno(int code, const char *fmt, ...) PRINTF(2, 3);
 
+/* The last line that was told, without the program's name; "" before. */
+const char *last_message(void);
+
 /* Print the line and end the process; for commands only. */
 NORETURN void die(int code, const char *fmt, ...) PRINTF(2, 3);
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 void tell_starter(struct keeper *k, const char *text)
@@ -250,9 +251,17 @@ void keeper_watch(struct keeper *k)
 	/* The keeper before us may have died with a hold in its hands. */
 	else if (!k->ours && faccessat(k->s->run, "paused", F_OK, 0) < 0)
 		k->driver->pause(k->watcher, false);
-	if (k->pidfd >= 0)
+	if (k->pidfd >= 0) {
 		watch(k);
-	else
+	} else if (k->ours) {
+		/* It cannot be watched: it must not live.  It is our child,
+		 * so its pid is still its own. */
+		kill(k->s->vmm.pid, SIGKILL);
 		bury(k);
+	} else if (proc_alive(&k->s->vmm)) {
+		return; /* the next command tries again */
+	} else {
+		bury(k);
+	}
 	remove_if_asked(k->s);
 }

@@ -9,6 +9,13 @@
 
 const char *progname = "ark";
 
+static char last[1100];
+
+const char *last_message(void)
+{
+	return last;
+}
+
 /* Length of the UTF-8 sequence at s, or 0 when it is not a good one: overlong
  * forms, surrogates and what is beyond U+10FFFF are not, nor are the C1
  * controls (U+0080-U+009F), which terminals obey. */
@@ -64,7 +71,7 @@ void printable(char *out, size_t size, const char *text)
 __attribute__((format(printf, 1, 0))) static void
 say(const char *fmt, va_list args, int saved_errno)
 {
-	char text[1024], line[1200], clean[1100];
+	char text[1024], line[1200];
 	size_t len;
 
 	vsnprintf(text, sizeof(text), fmt, args);
@@ -73,8 +80,8 @@ say(const char *fmt, va_list args, int saved_errno)
 		snprintf(text + len, sizeof(text) - len, ": %s",
 			 strerror(saved_errno));
 	}
-	printable(clean, sizeof(clean), text);
-	len = (size_t)snprintf(line, sizeof(line), "%s: %s\n", progname, clean);
+	printable(last, sizeof(last), text);
+	len = (size_t)snprintf(line, sizeof(line), "%s: %s\n", progname, last);
 	if (len >= sizeof(line)) {
 		len = sizeof(line) - 1;
 		line[len - 1] = '\n';

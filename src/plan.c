@@ -7,8 +7,8 @@
  * 2. The agent's port is refused before anything is accepted, whatever became
  *    of the packet's address on its way.
  * 3. A packet from the guest with another source than its own, and one from
- *    the uplink that claims to come from inside, ends in raw, before connection
- *    tracking could take it for part of a known connection.
+ *    the uplink that claims to come from inside, ends before any address is
+ *    translated and before anything is accepted, known connection or not.
  * 4. TCP that begins in the middle is answered with a reset (outward: a clone
  *    wakes up with its parent's connections, which must neither hang nor leak
  *    under its identity) or dropped (inward: the far end of one that was cut).
@@ -78,15 +78,21 @@ bool plan_make(struct plan *p, int slot, const char *name, const char *run,
 
 /* ---- rules inside ------------------------------------------------------- */
 
-static void put_raw(const struct plan *p, FILE *out)
+/* One table less: each costs 15 ms (nft commits one after the other). */
+static void put_mangle(const struct plan *p, FILE *out)
 {
 	fprintf(out,
-		"*raw\n"
+		"*mangle\n"
 		":PREROUTING ACCEPT [0:0]\n"
+		":INPUT ACCEPT [0:0]\n"
+		":FORWARD ACCEPT [0:0]\n"
 		":OUTPUT ACCEPT [0:0]\n"
+		":POSTROUTING ACCEPT [0:0]\n"
 		"-A PREROUTING -i " TAP " ! -s " GUEST_ADDRESS " -j DROP\n"
 		"-A PREROUTING -i " UPLINK " -s 10.0.2.0/30 -j DROP\n"
 		"-A PREROUTING -i " UPLINK " ! -d %s -j DROP\n"
+		"-A FORWARD -p tcp --tcp-flags SYN,RST SYN -j TCPMSS "
+		"--clamp-mss-to-pmtu\n"
 		"COMMIT\n",
 		p->outer);
 }
@@ -197,17 +203,8 @@ static void put_filter(const struct plan *p, FILE *out)
 
 void plan_rules(const struct plan *p, FILE *out)
 {
-	put_raw(p, out);
+	put_mangle(p, out);
 	put_nat(p, out);
-	fprintf(out, "*mangle\n"
-		     ":PREROUTING ACCEPT [0:0]\n"
-		     ":INPUT ACCEPT [0:0]\n"
-		     ":FORWARD ACCEPT [0:0]\n"
-		     ":OUTPUT ACCEPT [0:0]\n"
-		     ":POSTROUTING ACCEPT [0:0]\n"
-		     "-A FORWARD -p tcp --tcp-flags SYN,RST SYN -j TCPMSS "
-		     "--clamp-mss-to-pmtu\n"
-		     "COMMIT\n");
 	put_filter(p, out);
 }
 

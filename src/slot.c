@@ -78,14 +78,13 @@ int slot_alloc(struct sandbox *s)
 	if (held < 0)
 		return fail_errno(EX_OSERR, "no slot for sandbox '%s'",
 				  s->name);
-	s->run = dup(held);
+	s->run = open_dir(held, ".");
 	if (s->run < 0 || write_value(held, "vm", "%s", s->name) < 0 ||
 	    write_value(s->dir, "slot", "%04x", (unsigned)s->slot) < 0 ||
 	    (unlinkat(s->dir, "exit", 0) < 0 && errno != ENOENT))
 		return fail_errno(EX_IOERR,
 				  "cannot record the slot of sandbox '%s'",
 				  s->name);
-	fcntl(s->run, F_SETFD, FD_CLOEXEC);
 	return steal_fd(&held);
 }
 
@@ -107,6 +106,23 @@ static int disconnect(const struct sandbox *s)
 	return r < 0 ? r : net_down(&h, s->run, s->slot, s->name);
 }
 
+/* A full disk must not keep a sandbox from being stopped or removed: removing
+ * it is how the disk gets room.  Without the file it counts as stopped. */
+static void record_end(const struct sandbox *s)
+{
+	int r;
+
+	if (s->state == VM_DEAD)
+		r = write_value(s->dir, "exit", "dead: %s", s->reason);
+	else
+		r = write_value(s->dir, "exit", "stopped");
+	if (r == 0)
+		return;
+	if (s->state == VM_DEAD)
+		fail_errno(EX_IOERR, "cannot record why '%s' died", s->name);
+	unlinkat(s->dir, "exit", 0);
+}
+
 int slot_release(struct sandbox *s)
 {
 	char number[SLOT_NAME_LEN];
@@ -124,14 +140,7 @@ int slot_release(struct sandbox *s)
 	r = faccessat(s->run, "net", F_OK, 0) == 0 ? disconnect(s) : 0;
 	if (r < 0)
 		return r;
-	if (s->state == VM_DEAD)
-		r = write_value(s->dir, "exit", "dead: %s", s->reason);
-	else
-		r = write_value(s->dir, "exit", "stopped");
-	if (r < 0)
-		return fail_errno(EX_IOERR,
-				  "cannot record the end of sandbox '%s'",
-				  s->name);
+	record_end(s);
 	snprintf(number, sizeof(number), "%04x", (unsigned)s->slot & 0xffff);
 	if (remove_tree(run, number) < 0)
 		return fail_errno(EX_OSERR, "cannot remove slot %s", number);

@@ -35,7 +35,8 @@ status() {
 	expect fail ark exec vm ''
 	[[ $code == 126 || $code == 127 ]] || wrong code
 	says ''
-	for signal in 1 2 3 6 9 11 15 31; do
+	# Not 3, which the shell of busybox ignores.
+	for signal in 1 2 6 9 11 15 31; do
 		expect $((128 + signal)) ark exec vm -- sh -c "kill -$signal \$\$"
 		[ ! -s "$out" ] || wrong stdout
 	done

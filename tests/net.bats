@@ -22,7 +22,10 @@ setup_file() {
 }
 
 teardown_file() {
-	local ns pid
+	local ns pid run
+	for run in "$work"/run[0-9]; do
+		kill_slots "$run"
+	done
 	ark_end
 	for ns in "$host" "$world" "$host2" "$world2"; do
 		for pid in $(ip netns pids "$ns" 2>/dev/null); do
