@@ -1,7 +1,8 @@
 /*
  * bare - the bare VMM to the same answer: what ark is measured against.
  *
- *	bare VMDIR RUNDIR	prints milliseconds
+ *	bare VMDIR RUNDIR		boot; prints milliseconds
+ *	bare VMDIR RUNDIR SNAPDIR	the same from a snapshot
  *
  * QEMU gets the argv that ark gives it, on the files of an existing sandbox.
  * Everything that ark does besides (state, locks, keeper, jail, disk copy,
@@ -12,13 +13,13 @@
 #include "hello.h"
 #include "launch.h"
 #include "netns.h"
+#include "ram.h"
 #include "unixsock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -45,7 +46,7 @@ static void read_sizes(int vm, struct vmm_plan *plan)
 
 /* Descriptors 3, 4, ... as vmm.h numbers them; the console's read end comes
  * back. */
-static int open_all(int vm, int run, uint64_t memory)
+static int open_all(int vm, int run, int snap, uint64_t memory)
 {
 	static const char *const names[] = {[FD_KERNEL] = "kernel",
 					    [FD_INITRD] = "initrd",
@@ -63,8 +64,8 @@ static int open_all(int vm, int run, uint64_t memory)
 		if (names[i])
 			fd[i] = openat(vm, names[i],
 				       i == FD_DISK ? O_RDWR : O_RDONLY);
-	fd[FD_RAM] = memfd_create("bare", 0);
-	checked(ftruncate(fd[FD_RAM], (off_t)memory), "make the memory");
+	fd[FD_RAM] =
+		snap < 0 ? ram_create(memory) : ram_load(snap, "ram", memory);
 	fd[FD_CONTROL] = unix_listen(run, "qmp.sock", SOCK_STREAM);
 	fd[FD_EVENTS] = unix_listen(run, "event.sock", SOCK_STREAM);
 	fd[FD_CONSOLE] = openat(run, "console", O_WRONLY);
@@ -76,6 +77,16 @@ static int open_all(int vm, int run, uint64_t memory)
 	for (int i = FD_KERNEL; i < FD_PAST_LAST; i++)
 		checked(dup2(fd[i], i), "place a descriptor");
 	return console;
+}
+
+static void load(int run, int snap)
+{
+	char why[400];
+	int state = checked(openat(snap, "state", O_RDONLY), "open the state");
+
+	if (vmm_qemu.load(run, state, why, sizeof(why)) < 0)
+		die(EX_UNAVAILABLE, "cannot load: %s", why);
+	close(state);
 }
 
 /* Until the agent's line is on the console. */
@@ -127,13 +138,18 @@ int main(int argc, char **argv)
 	struct vmm_argv *words = calloc(1, sizeof(*words));
 	struct vmm_plan plan = {.name = "bare"};
 	char program[256];
-	int vm, run, console;
+	int vm, run, console, snap = -1;
 	double start;
 	pid_t pid;
 
 	progname = "bare";
-	if (argc != 3 || !words)
-		die_usage("bare VMDIR RUNDIR");
+	if (argc < 3 || argc > 4 || !words)
+		die_usage("bare VMDIR RUNDIR [SNAPDIR]");
+	if (argc == 4)
+		snap = fcntl(checked(open_dir(AT_FDCWD, argv[3]),
+				     "open the snapshot"),
+			     F_DUPFD_CLOEXEC, 64);
+	plan.restore = snap >= 0;
 	vm = checked(open_dir(AT_FDCWD, argv[1]), "open the sandbox");
 	run = checked(make_dir(argv[2], 0700), "open the run directory");
 	read_sizes(vm, &plan);
@@ -145,14 +161,17 @@ int main(int argc, char **argv)
 	vmm_qemu.argv(&plan, words);
 	vm = fcntl(vm, F_DUPFD_CLOEXEC, 64);
 	run = fcntl(run, F_DUPFD_CLOEXEC, 64);
-	console = open_all(vm, run, plan.memory);
+	console = open_all(vm, run, snap, plan.memory);
 	start = ms();
 	pid = fork();
 	if (pid == 0) {
 		execv(words->word[0], (char *const *)(uintptr_t)words->word);
 		_exit(127);
 	}
-	await_ready(console);
+	if (snap >= 0)
+		load(run, snap);
+	else
+		await_ready(console);
 	greet(pid);
 	printf("%.1f\n", ms() - start);
 	kill(pid, SIGKILL);
