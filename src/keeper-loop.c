@@ -248,7 +248,9 @@ void keeper_watch(struct keeper *k)
 		 * so its pid is still its own. */
 		kill(k->s->vmm.pid, SIGKILL);
 		bury(k);
-	} else if (!proc_alive(&k->s->vmm)) {
+	} else if (proc_alive(&k->s->vmm)) {
+		return; /* the next command tries again */
+	} else {
 		bury(k);
 	}
 	remove_if_asked(k->s);
