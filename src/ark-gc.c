@@ -137,10 +137,11 @@ int main(int argc, char **argv)
 	r = sandbox_each(tidy_sandbox, &result);
 	if (r < 0)
 		return finish(r);
-	r = sweep_slots();
+	/* The network first: it is found by the slots that it belongs to. */
+	r = sweep_network();
 	if (result == 0)
 		result = r;
-	r = sweep_network();
+	r = sweep_slots();
 	if (result == 0)
 		result = r;
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {

@@ -18,50 +18,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* ---- ports -------------------------------------------------------------- */
-
-int ready_reserve(struct keeper *k, char *why, size_t size)
-{
-	AUTO_FREE struct port *ports = calloc(PORTS_MAX, sizeof(*ports));
-	int n = -1;
-
-	if (ports)
-		n = ports_read(k->s->dir, "publish", ports, PORTS_MAX);
-	if (n < 0) {
-		snprintf(why, size, "cannot read its ports: %s",
-			 strerror(errno));
-		return -1;
-	}
-	for (int i = 0; i < n; i++)
-		if (reserve(&k->sock.reserved, &ports[i], why, size) < 0)
-			return -1;
-	if (n > 0 && ports_write(k->s->run, "ports", ports, (size_t)n) < 0) {
-		snprintf(why, size, "cannot record its ports: %s",
-			 strerror(errno));
-		return -1;
-	}
-	return 0;
-}
-
-void ready_reserve_again(struct keeper *k)
-{
-	AUTO_FREE struct port *ports = calloc(PORTS_MAX, sizeof(*ports));
-	char why[256];
-	int n = 0;
-
-	if (ports)
-		n = ports_read(k->s->run, "ports", ports, PORTS_MAX);
-	/* One that somebody took meanwhile is lost to both: the rule in the
-	 * host's tables still leads here. */
-	for (int i = 0; i < n; i++)
-		reserve(&k->sock.reserved, &ports[i], why, sizeof(why));
-}
-
-static bool publishes(const struct keeper *k)
-{
-	return faccessat(k->s->run, "ports", F_OK, 0) == 0;
-}
-
 /* ---- steps -------------------------------------------------------------- */
 
 /* Run `ark-net VERB NAME`; what it says on stderr is the report. */
@@ -131,6 +87,58 @@ void ready_disconnect(const struct sandbox *s)
 	if (faccessat(s->run, "net", F_OK, 0) == 0 &&
 	    run_net(s, "down", &step) == 0)
 		end_step(&step, why, sizeof(why));
+}
+
+/* ---- ports -------------------------------------------------------------- */
+
+int ready_reserve(struct keeper *k, char *why, size_t size)
+{
+	AUTO_FREE struct port *ports = calloc(PORTS_MAX, sizeof(*ports));
+	int n = -1;
+
+	if (ports)
+		n = ports_read(k->s->dir, "publish", ports, PORTS_MAX);
+	if (n < 0) {
+		snprintf(why, size, "cannot read its ports: %s",
+			 strerror(errno));
+		return -1;
+	}
+	for (int i = 0; i < n; i++)
+		if (reserve(&k->sock.reserved, &ports[i], why, size) < 0)
+			return -1;
+	if (n > 0 && ports_write(k->s->run, "ports", ports, (size_t)n) < 0) {
+		snprintf(why, size, "cannot record its ports: %s",
+			 strerror(errno));
+		return -1;
+	}
+	return 0;
+}
+
+void ready_reserve_again(struct keeper *k)
+{
+	AUTO_FREE struct port *ports = calloc(PORTS_MAX, sizeof(*ports));
+	struct step step;
+	char why[256];
+	int n = 0, kept = 0;
+
+	if (ports)
+		n = ports_read(k->s->run, "ports", ports, PORTS_MAX);
+	for (int i = 0; i < n; i++)
+		if (reserve(&k->sock.reserved, &ports[i], why, sizeof(why)) ==
+		    0)
+			ports[kept++] = ports[i];
+	if (kept == n)
+		return;
+	/* Somebody has taken a port meanwhile: it is his, and the rule that
+	 * would take his traffic goes. */
+	if (ports_write(k->s->run, "ports", ports, (size_t)kept) == 0 &&
+	    run_net(k->s, "open", &step) == 0)
+		end_step(&step, why, sizeof(why));
+}
+
+static bool publishes(const struct keeper *k)
+{
+	return faccessat(k->s->run, "ports", F_OK, 0) == 0;
 }
 
 /* ---- the way to ready --------------------------------------------------- */

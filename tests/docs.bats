@@ -168,7 +168,7 @@ complete_words() {
 		esac
 		[ "$got" = "$want" ] || wrong "'$line': '$got', not '$want'"
 	done <<-EOF
-	ark unp|unpause
+	ark unpa|unpause
 	ark image b|build
 	ark image build |mini base
 	ark disk cl|clone
@@ -180,7 +180,7 @@ complete_words() {
 	ark ps -o iso|isolation
 	ark rm --fo|--force
 	ark stop --ti|--time
-	ark -R /tmp unp|unpause
+	ark -R /tmp unpa|unpause
 	ark exec vm -- --he|
 	ark nonsense |
 	EOF

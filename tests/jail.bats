@@ -73,18 +73,20 @@ status_of() {
 	done
 }
 
-@test "the sandbox' network namespace holds the tap and nothing else" {
+@test "the sandbox' network namespace holds the tap, the uplink and nothing else" {
 	[ "$(readlink "/proc/$vmm/ns/net")" != "$(readlink /proc/self/ns/net)" ]
 	[ "$(readlink "/proc/$vmm/ns/net")" != \
 		"$(readlink "/proc/$(pid_of vmm other)/ns/net")" ]
 	expect 0 nsenter -t "$vmm" -n ip -o link
-	equal "$(sed 's/^[0-9]*: \([^:@]*\).*/\1/' "$out" | sort | xargs)" 'lo tap0'
+	equal "$(sed 's/^[0-9]*: \([^:@]*\).*/\1/' "$out" | sort | xargs)" 'eth0 lo tap0'
 	expect 0 nsenter -t "$vmm" -n ip -o -4 addr show tap0
 	[[ $stdout == *'10.0.2.1/30'* ]] || wrong address
 	expect 0 nsenter -t "$vmm" -n ip -6 addr show tap0
 	equal "$stdout" ''
-	expect 0 nsenter -t "$vmm" -n ip route show default
+	expect 0 nsenter -t "$vmm" -n ip -6 addr show eth0
 	equal "$stdout" ''
+	expect 0 nsenter -t "$vmm" -n ip route show default
+	[[ $stdout == 'default via 169.254.1.1 dev eth0'* ]] || wrong route
 	# Nothing of it is in the host's own.
 	equal "$(ip -o link | grep ': tap0')" ''
 	equal "$(readlink "/proc/$keeper/ns/net")" "$(readlink /proc/self/ns/net)"
