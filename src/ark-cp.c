@@ -310,6 +310,7 @@ static unsigned parse_options(int argc, char **argv)
 	unsigned flags = 0;
 	int c;
 
+	opterr = 0;
 	while ((c = getopt_long(argc, argv, "+hp", known, NULL)) != -1) {
 		switch (c) {
 		case 'p':
@@ -322,7 +323,7 @@ static unsigned parse_options(int argc, char **argv)
 			puts("ark-cp " ARK_VERSION);
 			exit(finish(0));
 		default:
-			exit(EX_USAGE);
+			die_option(argv);
 		}
 	}
 	return flags;

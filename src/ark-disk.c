@@ -407,6 +407,7 @@ static void parse(int argc, char **argv, const struct verb *verb,
 	};
 	int c;
 
+	opterr = 0;
 	while ((c = getopt_long(argc, argv, "+fhlq", table, NULL)) != -1) {
 		if (c == 'h' || c == 'V') {
 			fputs(c == 'h' ? help : "ark-disk " ARK_VERSION "\n",
@@ -414,7 +415,7 @@ static void parse(int argc, char **argv, const struct verb *verb,
 			exit(finish(0));
 		}
 		if (c == '?')
-			exit(EX_USAGE);
+			die_option(argv);
 		if (!verb || !strchr(verb->options, c))
 			die_usage(usage_line);
 		parse_option(c, o);

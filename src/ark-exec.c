@@ -298,9 +298,13 @@ static void parse_options(struct options *o, int argc, char **argv)
 	};
 	int c;
 
+	opterr = 0;
 	while ((c = getopt_long(argc, argv, "+htTnide:u:w:", known, NULL)) !=
-	       -1)
+	       -1) {
+		if (c == '?')
+			die_option(argv);
 		parse_option(o, c, optarg);
+	}
 }
 
 /* The words of the command.  The login shell is the guest's to know: its agent

@@ -119,7 +119,12 @@ static int sweep_network(void)
 
 int main(int argc, char **argv)
 {
+<<<<<<< HEAD
 	static const char *const folders[] = {"vm", "snap", "image", "kernel"};
+=======
+	static const char *const folders[] = {"vm", "image", "kernel"};
+	AUTO_CLOSE int run = -1;
+>>>>>>> main
 	int result = 0, r;
 
 	progname = "ark-gc";
@@ -134,7 +139,8 @@ int main(int argc, char **argv)
 	}
 	if (argc > 1)
 		die(EX_USAGE, "unexpected '%s' (try --help)", argv[1]);
-	r = sandbox_each(tidy_sandbox, &result);
+	run = run_open(true);
+	r = run < 0 ? run : sandbox_each(tidy_sandbox, &result);
 	if (r < 0)
 		return finish(r);
 	/* The network first: it is found by the slots that it belongs to. */

@@ -384,8 +384,7 @@ int main(int argc, char **argv)
 			return finish(0);
 		}
 		if (c != 'j')
-			die(EX_USAGE, "bad option '%s' (try --help)",
-			    argv[optind - 1]);
+			die_option(argv);
 		as_json = true;
 	}
 	argc -= optind;

@@ -371,8 +371,7 @@ int main(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "ahqo:", long_options,
 				     NULL)) != -1) {
 		if (option == '?')
-			die(EX_USAGE, "bad option '%s' (try --help)",
-			    argv[optind - 1]);
+			die_option(argv);
 		set_option(&l, option);
 	}
 	if (optind < argc)

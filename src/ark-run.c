@@ -361,8 +361,7 @@ static void parse(struct job *job, int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "+c:de:him:np:tTu:v:w:",
 				     long_options, NULL)) != -1) {
 		if (option == '?')
-			die(EX_USAGE, "bad option '%s' (try --help)",
-			    argv[optind - 1]);
+			die_option(argv);
 		set_option(job, option);
 	}
 	/* Behind "--" is the command, else the first word is the image. */

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #define FORK_MAX 1000
@@ -47,7 +48,9 @@ struct options {
 
 /* ---- take, restore ------------------------------------------------------ */
 
-static int take_of(const char *sandbox, const char *name, bool verbose)
+/* `name` may be empty: then one is made up and put there. */
+static int take_of(const char *sandbox, char name[NAME_MAX_LEN + 1],
+		   bool verbose)
 {
 	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
 	struct snap_times t;
@@ -63,17 +66,22 @@ static int take_of(const char *sandbox, const char *name, bool verbose)
 	return r;
 }
 
+/* A name that the user gave, checked, or "" when he gave none. */
+static int given_name(const char *kind, const char *given,
+		      char name[NAME_MAX_LEN + 1])
+{
+	int r = given ? check_name(kind, given) : 0;
+
+	if (r == 0)
+		snprintf(name, NAME_MAX_LEN + 1, "%s", given ? given : "");
+	return r;
+}
+
 static int take(char **names, const struct options *o)
 {
-	char made_up[NAME_MAX_LEN + 1];
-	const char *name = names[1];
-	unsigned number;
-	int r = check_name("sandbox", names[0]);
+	char name[NAME_MAX_LEN + 1];
+	int r = given_name("snapshot", names[1], name);
 
-	if (r == 0 && !name) {
-		r = free_name("snap", names[0], 1, made_up, &number);
-		name = made_up;
-	}
 	if (r == 0)
 		r = take_of(names[0], name, o->verbose);
 	if (r == 0)
@@ -84,20 +92,14 @@ static int take(char **names, const struct options *o)
 static int restore(char **names, const struct options *o)
 {
 	AUTO_SNAP struct snap snap = SNAP_NONE;
-	char made_up[NAME_MAX_LEN + 1];
-	const char *name = names[1];
-	unsigned number;
-	int r = name ? check_name("sandbox", name) : 0;
+	char name[NAME_MAX_LEN + 1];
+	int r = given_name("sandbox", names[1], name);
 
 	(void)o;
 	if (r == 0)
 		r = snap_open(&snap, names[0], true);
-	if (r == 0 && !name) {
-		r = free_name("vm", names[0], 1, made_up, &number);
-		name = made_up;
-	}
 	if (r == 0)
-		r = snap_restore(&snap, name);
+		r = snap_restore(&snap, name, names[0], 1);
 	if (r == 0)
 		puts(name);
 	return r;
@@ -105,8 +107,9 @@ static int restore(char **names, const struct options *o)
 
 /* ---- fork --------------------------------------------------------------- */
 
+/* In memory that is shared with the children: each writes its name there. */
 struct clone {
-	char name[NAME_MAX_LEN + 1];
+	char name[NAME_MAX_LEN + 1]; /* "" while it has none */
 	pid_t pid;
 	int code; /* of its restore */
 };
@@ -114,19 +117,11 @@ struct clone {
 static int start_clones(const struct snap *snap, const char *prefix,
 			struct clone *clones, unsigned count)
 {
-	unsigned number = 0;
-
-	for (unsigned i = 0; i < count; i++) {
-		int r = free_name("vm", prefix, number + 1, clones[i].name,
-				  &number);
-
-		if (r < 0)
-			return r;
-	}
 	for (unsigned i = 0; i < count; i++) {
 		clones[i].pid = fork();
 		if (clones[i].pid == 0)
-			_exit(-snap_restore(snap, clones[i].name));
+			_exit(-snap_restore(snap, clones[i].name, prefix,
+					    i + 1));
 		if (clones[i].pid < 0)
 			return fail_errno(EX_OSERR, "cannot fork");
 	}
@@ -181,31 +176,29 @@ static int judge(const struct clone *clones, unsigned count, bool partial)
 
 static int fork_snapshot(const char *name, const struct options *o)
 {
+	size_t size = o->count * sizeof(struct clone);
 	AUTO_SNAP struct snap snap = SNAP_NONE;
-	AUTO_FREE struct clone *clones = calloc(o->count, sizeof(*clones));
-	int r;
+	struct clone *clones = mmap(NULL, size, PROT_READ | PROT_WRITE,
+				    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int r, started;
 
-	if (!clones)
+	if (clones == MAP_FAILED)
 		return fail_errno(EX_OSERR, "no memory");
 	r = snap_open(&snap, name, true);
 	if (r < 0)
 		return r;
-	r = start_clones(&snap, o->prefix ? o->prefix : name, clones, o->count);
+	started = start_clones(&snap, o->prefix ? o->prefix : name, clones,
+			       o->count);
 	await_clones(clones, o->count);
-	if (r < 0) {
-		for (unsigned i = 0; i < o->count; i++)
-			if (clones[i].pid > 0)
-				remove_clone(&clones[i]);
-		return r;
-	}
-	return judge(clones, o->count, o->partial);
+	r = judge(clones, o->count, o->partial);
+	munmap(clones, size);
+	return started < 0 ? started : r;
 }
 
 /* A sandbox is taken a snapshot of first; that stays. */
 static int fork_it(char **names, const struct options *o)
 {
-	char snapshot[NAME_MAX_LEN + 1];
-	unsigned number;
+	char snapshot[NAME_MAX_LEN + 1] = "";
 	int r = check_name("snapshot", names[0]);
 
 	if (r == 0 && o->prefix)
@@ -214,9 +207,7 @@ static int fork_it(char **names, const struct options *o)
 		return r;
 	if (snap_exists(names[0]) || !sandbox_exists(names[0]))
 		return fork_snapshot(names[0], o);
-	r = free_name("snap", names[0], 1, snapshot, &number);
-	if (r == 0)
-		r = take_of(names[0], snapshot, false);
+	r = take_of(names[0], snapshot, false);
 	return r < 0 ? r : fork_snapshot(snapshot, o);
 }
 

@@ -230,8 +230,7 @@ static void parse_options(const struct verb *verb, int argc, char **argv,
 	while ((option = getopt_long(argc, argv, "c:fhm:p:t:", long_options,
 				     NULL)) != -1) {
 		if (option == '?')
-			die(EX_USAGE, "bad option '%s' (try --help)",
-			    argv[optind - 1]);
+			die_option(argv);
 		if (!takes(verb, option))
 			die(EX_USAGE, "%s does not take '%s' (try --help)",
 			    verb ? verb->name : "create", argv[optind - 1]);

@@ -89,6 +89,10 @@ NORETURN void die(int code, const char *fmt, ...) PRINTF(2, 3);
 /* Print "usage: text" plus a hint at --help on stderr and exit with 64. */
 NORETURN void die_usage(const char *usage);
 
+/* After getopt(3), with opterr 0, has said '?': tell which word was bad and
+ * exit with 64. */
+NORETURN void die_option(char *const argv[]);
+
 /* Flush stdout; a full disk or a broken device is -EX_IOERR and one line, a
  * reader that went away (EPIPE) is quiet and -EX_IOERR as well. */
 int flush_stdout(void);

@@ -304,6 +304,7 @@ static void parse_options(const struct word *w, struct options *o, int argc,
 	};
 	int c;
 
+	opterr = 0;
 	while ((c = getopt_long(argc, argv, w->short_options, known, NULL)) !=
 	       -1) {
 		if (c == 'h') {
@@ -311,7 +312,7 @@ static void parse_options(const struct word *w, struct options *o, int argc,
 			exit(finish(0));
 		}
 		if (c == '?')
-			exit(EX_USAGE);
+			die_option(argv);
 		if ((c == 'q' || c == 'j') && w->run == do_ls) {
 			o->quiet |= c == 'q';
 			o->json |= c == 'j';

@@ -1,8 +1,9 @@
 /*
  * links.c - what ip, tc and conntrack do for us.
  *
- * 1. Whose a link is, its alias says: ark:ARK_RUN:NAME.  Two ARK_RUNs of one
- *    host give the same names; neither touches the other's.
+ * 1. Whose a link is, its alias says, which begins with the mark of its
+ * ARK_RUN.  Two ARK_RUNs of one host give the same names; neither touches the
+ * other's.
  * 2. A namespace is opened through /proc/PID first and the process compared
  *    second: while it is the same process, what was opened is its namespace,
  *    and the descriptor stays that whatever becomes of the pid.
@@ -101,12 +102,11 @@ static json_t *show_links(const char *name)
 
 static bool is_ours(const json_t *link, const char *run)
 {
-	char start[ALIAS_MAX + 8];
+	char mark[16];
 	const char *alias = json_string_value(json_object_get(link, "ifalias"));
-	int len = snprintf(start, sizeof(start), "ark:%s:", run);
 
-	return alias && len < (int)sizeof(start) &&
-	       strncmp(alias, start, (size_t)len) == 0;
+	plan_mark(run, mark);
+	return alias && strncmp(alias, mark, strlen(mark)) == 0;
 }
 
 static int delete_link(const char *name, int netns)

@@ -5,6 +5,7 @@
 #include "ark.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
 
 const char *progname = "ark";
@@ -134,6 +135,11 @@ void die(int code, const char *fmt, ...)
 void die_usage(const char *usage)
 {
 	die(EX_USAGE, "usage: %s (try --help)", usage);
+}
+
+void die_option(char *const argv[])
+{
+	die(EX_USAGE, "bad option '%s' (try --help)", argv[optind - 1]);
 }
 
 int flush_stdout(void)

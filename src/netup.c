@@ -71,11 +71,7 @@ int net_plan(const struct nethost *h, const struct sandbox *s, struct plan *p)
 		return fail(EX_CANTCREAT,
 			    "sandbox '%s' is %s: it has no network", s->name,
 			    state_word(s));
-	if (!plan_make(p, s->slot, s->name, h->run_path, h->want.net))
-		return fail(EX_CONFIG,
-			    "ARK_RUN='%s' is too long, or has "
-			    "quotes in it",
-			    h->run_path);
+	plan_make(p, s->slot, s->name, h->run_path, h->want.net);
 	snprintf(p->dns, sizeof(p->dns), "%s", h->want.dns);
 	read_outer(s->run, p);
 	find_own(p);
@@ -171,9 +167,9 @@ static int publish_again(struct slot *slot, void *data)
 	struct nethost *h = data;
 	struct plan p;
 
-	if (!slot->alive || faccessat(slot->dir, "open", F_OK, 0) < 0 ||
-	    !plan_make(&p, slot->number, slot->name, h->run_path, h->want.net))
+	if (!slot->alive || faccessat(slot->dir, "open", F_OK, 0) < 0)
 		return 0;
+	plan_make(&p, slot->number, slot->name, h->run_path, h->want.net);
 	read_outer(slot->dir, &p);
 	return publish_slot(h, slot->dir, &p);
 }
@@ -300,8 +296,7 @@ int net_down(struct nethost *h, int dir, int slot, const char *name)
 
 	if (faccessat(dir, "net", F_OK, 0) < 0 && errno == ENOENT)
 		return 0;
-	if (!plan_make(&p, slot, name, h->run_path, h->want.net))
-		return 0;
+	plan_make(&p, slot, name, h->run_path, h->want.net);
 	read_outer(dir, &p);
 	r = nethost_lock(h, LOCK_EX);
 	if (r < 0)
@@ -368,10 +363,9 @@ static int tidy_slot(struct slot *slot, void *data)
 	int r;
 
 	g->live[slot->number] = slot->alive || slot->held;
-	if (g->live[slot->number] || faccessat(slot->dir, "net", F_OK, 0) < 0 ||
-	    !plan_make(&p, slot->number, slot->name, g->h->run_path,
-		       g->h->want.net))
+	if (g->live[slot->number] || faccessat(slot->dir, "net", F_OK, 0) < 0)
 		return 0;
+	plan_make(&p, slot->number, slot->name, g->h->run_path, g->h->want.net);
 	read_outer(slot->dir, &p);
 	r = take_down(g->h, slot->dir, &p);
 	if (r == 0)
@@ -386,9 +380,9 @@ static int tidy_link(int slot, void *data)
 	struct plan p;
 	int r;
 
-	if (slot < 1 || slot > SLOT_MAX || g->live[slot] ||
-	    !plan_make(&p, slot, "", g->h->run_path, g->h->want.net))
+	if (slot < 1 || slot > SLOT_MAX || g->live[slot])
 		return 0;
+	plan_make(&p, slot, "", g->h->run_path, g->h->want.net);
 	r = link_remove(p.link, g->h->run_path);
 	if (r == 0)
 		r = forget(&p);
@@ -405,9 +399,9 @@ static int tidy_rules(struct garbage *g)
 		struct plan p;
 		int r;
 
-		if (!g->seen[i] || g->live[i] ||
-		    !plan_make(&p, i, "", g->h->run_path, g->h->want.net))
+		if (!g->seen[i] || g->live[i])
 			continue;
+		plan_make(&p, i, "", g->h->run_path, g->h->want.net);
 		r = nethost_publish(g->h, &p, NULL, 0);
 		if (r == 0)
 			r = forget(&p);

@@ -52,12 +52,11 @@ void plan_mark(const char *run, char mark[16])
 	snprintf(mark, 16, "ark:%08x:", plan_hash(run));
 }
 
-bool plan_make(struct plan *p, int slot, const char *name, const char *run,
+void plan_make(struct plan *p, int slot, const char *name, const char *run,
 	       uint32_t net)
 {
 	uint32_t outer = net + (uint32_t)slot;
 	char mark[16];
-	int len;
 
 	memset(p, 0, sizeof(*p));
 	p->slot = slot;
@@ -71,9 +70,6 @@ bool plan_make(struct plan *p, int slot, const char *name, const char *run,
 	snprintf(p->mark, sizeof(p->mark), "%s%04x:", mark,
 		 (unsigned)slot & 0xffff);
 	snprintf(p->comment, sizeof(p->comment), "%s%s", p->mark, p->name);
-	len = snprintf(p->alias, sizeof(p->alias), "ark:%s:%s", run, p->name);
-	/* It goes between quotes into a line of ip -batch. */
-	return len < (int)sizeof(p->alias) && !strpbrk(run, "\"'\\\n");
 }
 
 /* ---- rules inside ------------------------------------------------------- */
@@ -232,7 +228,7 @@ void plan_host(const struct plan *p, FILE *out)
 		"link set dev %s up\n"
 		"neigh replace %s lladdr " UPLINK_MAC " dev %s nud permanent\n"
 		"route replace %s/32 dev %s\n",
-		p->link, p->alias, p->link, p->outer, p->link, p->outer,
+		p->link, p->comment, p->link, p->outer, p->link, p->outer,
 		p->link);
 }
 

@@ -23,7 +23,6 @@
 #define NEXT_HOP "169.254.1.1"
 #define LINK_PREFIX "ark"
 #define OWN_MAX 32
-#define ALIAS_MAX 255
 
 /* What no guest may reach: private, shared, link-local (metadata), reserved
  * and multicast networks.  NULL at the end. */
@@ -32,22 +31,20 @@ extern const char *const private_networks[];
 struct plan {
 	int slot;
 	char name[NAME_MAX_LEN + 1];
-	uint32_t net;		   /* host order */
-	char outer[16];		   /* address */
-	char link[16];		   /* name of the host's end */
-	char dns[16];		   /* resolver, or "" */
-	bool open;		   /* policy */
-	uint64_t rate;		   /* bits per second; 0: no limit */
-	char alias[ALIAS_MAX + 1]; /* ark:ARK_RUN:NAME */
-	char mark[24];		   /* ark:HASH:NNNN: of ARK_RUN and slot */
-	char comment[96];	   /* that and the name */
+	uint32_t net;	  /* host order */
+	char outer[16];	  /* address */
+	char link[16];	  /* name of the host's end */
+	char dns[16];	  /* resolver, or "" */
+	bool open;	  /* policy */
+	uint64_t rate;	  /* bits per second; 0: no limit */
+	char mark[24];	  /* ark:HASH:NNNN: of ARK_RUN and slot */
+	char comment[96]; /* that and the name; of rules and of the link */
 	size_t owned;
 	char own[OWN_MAX][16]; /* the host's addresses: denied as well */
 };
 
-/* Slot, name and what follows from them; `run` is ARK_RUN, canonical.  False:
- * `run` cannot be put into an alias. */
-bool plan_make(struct plan *p, int slot, const char *name, const char *run,
+/* Slot, name and what follows from them; `run` is ARK_RUN, canonical. */
+void plan_make(struct plan *p, int slot, const char *name, const char *run,
 	       uint32_t net);
 
 /* "ark:HASH:" of all that belongs to an ARK_RUN; at least 16 bytes. */

@@ -155,7 +155,14 @@ static int fill(int dir, int source, const char *name,
 	return r;
 }
 
-static int check_new_name(const char *name)
+static int taken(const char *name, const struct sandbox_spec *spec)
+{
+	if (spec->made_up)
+		return -EX_CANTCREAT;
+	return fail(EX_CANTCREAT, "sandbox '%s' exists", name);
+}
+
+static int check_new_name(const char *name, const struct sandbox_spec *spec)
 {
 	int r = check_name("sandbox", name);
 
@@ -163,7 +170,7 @@ static int check_new_name(const char *name)
 		r = fail(EX_USAGE, "bad sandbox name '%s': a word of ark-exec",
 			 name);
 	if (r == 0 && sandbox_exists(name))
-		r = fail(EX_CANTCREAT, "sandbox '%s' exists", name);
+		r = taken(name, spec);
 	return r;
 }
 
@@ -173,7 +180,7 @@ int sandbox_create_from(const char *name, const struct sandbox_spec *spec,
 	char temp[STAGE_NAME_MAX];
 	AUTO_CLOSE int vms = -1;
 	AUTO_CLOSE int dir = -1;
-	int r = check_new_name(name);
+	int r = check_new_name(name, spec);
 
 	if (r < 0)
 		return r;
@@ -186,7 +193,7 @@ int sandbox_create_from(const char *name, const struct sandbox_spec *spec,
 	r = fill(dir, source, name, spec);
 	if (r == 0 && renameat2(vms, temp, vms, name, RENAME_NOREPLACE) < 0)
 		r = errno == EEXIST
-			    ? fail(EX_CANTCREAT, "sandbox '%s' exists", name)
+			    ? taken(name, spec)
 			    : fail_errno(EX_IOERR, "cannot make sandbox '%s'",
 					 name);
 	if (r < 0)
@@ -199,7 +206,7 @@ int sandbox_create(const char *name, const struct sandbox_spec *given)
 	struct sandbox_spec spec = *given;
 	struct conf conf;
 	AUTO_CLOSE int image = -1;
-	int r = check_new_name(name);
+	int r = check_new_name(name, given);
 
 	if (r == 0)
 		r = complete_spec(&spec, &conf);

@@ -248,18 +248,29 @@ static int fill(struct sandbox *s, int stage, struct snap_manifest *m,
 	return r < 0 ? r : seal(stage, m);
 }
 
-int snap_take(struct sandbox *s, const char *name, struct snap_times *times)
+/* All who make up names of this sandbox' snapshots hold its lock. */
+static int make_up_name(const struct sandbox *s, char name[NAME_MAX_LEN + 1])
+{
+	unsigned number;
+
+	return *name ? 0 : free_name("snap", s->name, 1, name, &number);
+}
+
+int snap_take(struct sandbox *s, char name[NAME_MAX_LEN + 1],
+	      struct snap_times *times)
 {
 	char temp[STAGE_NAME_MAX];
 	struct snap_manifest m;
 	double start = ms_now();
 	AUTO_CLOSE int snaps = -1;
 	AUTO_CLOSE int stage = -1;
-	int r = check_name("snapshot", name);
+	int r = *name ? check_name("snapshot", name) : 0;
 
 	memset(times, 0, sizeof(*times));
 	if (r == 0)
 		r = sandbox_lock(s);
+	if (r == 0)
+		r = make_up_name(s, name);
 	if (r == 0)
 		r = describe(s, name, &m);
 	if (r < 0)

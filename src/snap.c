@@ -172,7 +172,7 @@ static int read_ports(const struct snap *snap, struct sandbox_spec *spec,
 	return 0;
 }
 
-static int make_sandbox(const struct snap *snap, const char *name)
+static int make_sandbox(const struct snap *snap, const char *name, bool made_up)
 {
 	const struct snap_manifest *m = &snap->manifest;
 	AUTO_FREE struct port *ports = calloc(PORTS_MAX, sizeof(*ports));
@@ -182,6 +182,7 @@ static int make_sandbox(const struct snap *snap, const char *name)
 		.disk_size = m->disk_size,
 		.cpus = m->cpus,
 		.snapshot = m->name,
+		.made_up = made_up,
 	};
 	char policy[16];
 	long long rate;
@@ -210,12 +211,33 @@ static int open_state(const struct snap *snap, int *state)
 			  snap->manifest.name);
 }
 
-int snap_restore(const struct snap *snap, const char *name)
+/* rename decides who gets a name; whoever does not tries the next one. */
+static int make_somewhere(const struct snap *snap, char name[NAME_MAX_LEN + 1],
+			  const char *base, unsigned from)
+{
+	unsigned number = from;
+	int r;
+
+	if (*name)
+		return make_sandbox(snap, name, false);
+	do {
+		r = free_name("vm", base, number, name, &number);
+		if (r == 0)
+			r = make_sandbox(snap, name, true);
+		number++;
+	} while (r == -EX_CANTCREAT);
+	if (r < 0)
+		name[0] = '\0';
+	return r;
+}
+
+int snap_restore(const struct snap *snap, char name[NAME_MAX_LEN + 1],
+		 const char *base, unsigned from)
 {
 	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
 	AUTO_CLOSE int state = -1;
 	struct start how;
-	int r = make_sandbox(snap, name);
+	int r = make_somewhere(snap, name, base, from);
 
 	if (r == 0)
 		r = sandbox_open(&s, name);

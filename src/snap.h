@@ -16,10 +16,11 @@ struct snap_times {
 	uint64_t memory_bytes; /* written */
 };
 
-/* Take one of the sandbox, whatever it is doing, under a name that is free.
- * 0, or the negative exit code, told; then there is nothing of that name, and
- * the VM goes on either way. */
-int snap_take(struct sandbox *s, const char *name, struct snap_times *times);
+/* Take one of the sandbox, whatever it is doing.  An empty name is filled in,
+ * "SANDBOX-N".  0, or the negative exit code, told; then there is nothing of
+ * that name, and the VM goes on either way. */
+int snap_take(struct sandbox *s, char name[NAME_MAX_LEN + 1],
+	      struct snap_times *times);
 
 /* A snapshot that is going to be restored, once or many times. */
 struct snap {
@@ -41,9 +42,12 @@ int snap_open(struct snap *snap, const char *name, bool load);
 void snap_close(struct snap *snap);
 
 /* Make the sandbox `name` out of it and start it: returns when an exec has
- * worked in it.  0, or the negative exit code, told, with nothing left of it.
+ * worked in it.  An empty name is filled in: the first of "BASE-FROM" and on
+ * that is free, also when others make some at the same time.  0, or the
+ * negative exit code, told, with nothing left of it.
  */
-int snap_restore(const struct snap *snap, const char *name);
+int snap_restore(const struct snap *snap, char name[NAME_MAX_LEN + 1],
+		 const char *base, unsigned from);
 
 bool snap_exists(const char *name);
 

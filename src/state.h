@@ -87,6 +87,7 @@ struct sandbox_spec {
 	uint64_t memory;    /* bytes */
 	uint64_t disk_size; /* bytes */
 	unsigned cpus;
+	bool made_up;	      /* the name: when it is taken, no message */
 	bool rm;	      /* remove it when its VM ends */
 	const char *snapshot; /* that it is restored from, or NULL */
 	const char *policy;   /* "open" or "none" */

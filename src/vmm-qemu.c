@@ -229,6 +229,10 @@ static int save_state(struct qmp *q, int file)
 {
 	int r;
 
+	/* One that was killed in the middle may have left its file there, and
+	 * QEMU would take that one. */
+	qmp_execute(q, "remove-fd", json_pack("{s:i}", "fdset-id", STATE_SET),
+		    NULL, COMMAND_MS);
 	if (qmp_execute_fd(q, "add-fd",
 			   json_pack("{s:i}", "fdset-id", STATE_SET), file,
 			   COMMAND_MS) < 0)

@@ -12,7 +12,7 @@ teardown_file() {
 
 @test "python in a Debian sandbox prints 42 and nothing else" {
 	expect 0 ark run --rm base -- python3 -c 'print(6*7)'
-	equal "$(od -An -c "$out" | xargs)" '4 2 \n'
+	equal "$(od -An -tx1 <"$out")" ' 34 32 0a'
 	silent
 	equal "$(ark ps -q)" ''
 }

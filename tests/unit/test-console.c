@@ -49,7 +49,7 @@ static void test_append(void)
 	is_num(console_write(&c, "two\n", 4), 0, "goes on");
 	console_close(&c);
 	is_num(size_of(dir), 12, "behind what was there");
-	ok(ends_with(dir, "a\0b\ntwo\n" + 4), "in order");
+	ok(ends_with(dir, &"a\0b\ntwo\n"[4]), "in order");
 	console_close(&c);
 	is_num(console_write(&c, "x", 1), 0, "a closed one takes nothing");
 	unlinkat(dir, "console.log", 0);

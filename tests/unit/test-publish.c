@@ -219,8 +219,8 @@ static void test_bad_lines(int dir)
 		"tcp 127.0.0.01 8080 80 -\n",
 		"tcp 127.0.0.1 8080 80 -x\n",
 		"tcp 127.0.0.1 8080 80 \"x\n",
-		"tcp 127.0.0.1 8080 80 "
-		"abcdefghijklmnopqrstuvwxyz012345\n",
+		("tcp 127.0.0.1 8080 80 "
+		 "abcdefghijklmnopqrstuvwxyz012345\n"),
 		"tcp 127.0.0.1 8080 80 -\n\n",
 		"tcp 127.0.0.1 8080 80 -\r\n",
 	};
