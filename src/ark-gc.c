@@ -119,12 +119,8 @@ static int sweep_network(void)
 
 int main(int argc, char **argv)
 {
-<<<<<<< HEAD
 	static const char *const folders[] = {"vm", "snap", "image", "kernel"};
-=======
-	static const char *const folders[] = {"vm", "image", "kernel"};
 	AUTO_CLOSE int run = -1;
->>>>>>> main
 	int result = 0, r;
 
 	progname = "ark-gc";
