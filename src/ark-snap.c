@@ -118,12 +118,14 @@ static int start_clones(const struct snap *snap, const char *prefix,
 			struct clone *clones, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		clones[i].pid = fork();
-		if (clones[i].pid == 0)
+		pid_t pid = fork();
+
+		if (pid == 0)
 			_exit(-snap_restore(snap, clones[i].name, prefix,
 					    i + 1));
-		if (clones[i].pid < 0)
+		if (pid < 0)
 			return fail_errno(EX_OSERR, "cannot fork");
+		clones[i].pid = pid;
 	}
 	return 0;
 }
