@@ -286,6 +286,9 @@ int snap_take(struct sandbox *s, char name[NAME_MAX_LEN + 1],
 	r = fill(s, stage, &m, times);
 	if (r == 0 && renameat2(snaps, temp, snaps, name, RENAME_NOREPLACE) < 0)
 		r = fail_errno(EX_CANTCREAT, "cannot make snapshot '%s'", name);
+	/* Whoever is told its name may count on it after a power failure. */
+	if (r == 0 && fsync(snaps) < 0)
+		r = fail_errno(EX_IOERR, "cannot write snapshot '%s'", name);
 	if (r < 0)
 		remove_tree(snaps, temp);
 	times->total_ms = ms_now() - start;
