@@ -164,14 +164,20 @@ static int taken(const char *name, const struct sandbox_spec *spec)
 
 static int check_new_name(const char *name, const struct sandbox_spec *spec)
 {
+	AUTO_CLOSE int vms = -1;
 	int r = check_name("sandbox", name);
 
-	if (r == 0 && reserved(name))
-		r = fail(EX_USAGE, "bad sandbox name '%s': a word of ark-exec",
-			 name);
-	if (r == 0 && sandbox_exists(name))
-		r = taken(name, spec);
-	return r;
+	if (r < 0)
+		return r;
+	if (reserved(name))
+		return fail(EX_USAGE,
+			    "bad sandbox name '%s': a word of ark-exec", name);
+	vms = root_open("vm");
+	if (vms < 0)
+		return vms;
+	if (faccessat(vms, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return taken(name, spec);
+	return 0;
 }
 
 int sandbox_create_from(const char *name, const struct sandbox_spec *spec,
