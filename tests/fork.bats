@@ -38,7 +38,8 @@ sums() {
 all_exec() { # COMMAND: in all of $names at once; the answers in order
 	local i=0 name pids=()
 	for name in $names; do
-		ark exec -n "$name" -- sh -c "$1" >"$BATS_TEST_TMPDIR/x.$((++i))" 2>&1 &
+		i=$((i + 1))
+		ark exec -n "$name" -- sh -c "$1" >"$BATS_TEST_TMPDIR/x.$i" 2>&1 &
 		pids+=($!)
 	done
 	# Those alone: bats has a child that waits for its time limit.

@@ -524,3 +524,117 @@ flipped() { # the same but for one byte
 	equal "$(cat "$BATS_TEST_TMPDIR"/m? | sort | xargs)" 'v-1 v-2 v-3'
 	answers v
 }
+
+# traced CALL FAULT COMMAND...: with that fault in its calls.
+traced() {
+	timeout -s KILL 30 strace -D -f -qq --seccomp-bpf -o /dev/null \
+		-e trace="$1" -e inject="$1:$2" "${@:3}"
+}
+
+@test "kill -9 at every step: the VM goes on, no half snapshot" {
+	failed=()
+	while read -r call counts; do
+		for n in $counts; do
+			traced "$call" "signal=KILL:when=$n" ark-snap v k \
+				>"$BATS_TEST_TMPDIR/o" 2>"$BATS_TEST_TMPDIR/e" || :
+			[ "$(timeout 10 ark exec -n v echo yes)" = yes ] ||
+				failed+=("$call $n: no answer;")
+			ark gc >"$BATS_TEST_TMPDIR/gc" 2>&1
+			if [ "$(ark snaps -q)" = k ]; then
+				ark-snap verify k || failed+=("$call $n: half;")
+				ark-snap rm k
+			fi
+			[ -z "$(ls -A "$snaps")" ] || failed+=("$call $n: $(ls -A "$snaps");")
+			# What it asked of the VMM must not spoil the next one.
+			[ "$call" != sendmsg ] && [ "$call" != recvfrom ] || {
+				taken v k
+				works k
+				ark-snap rm k
+			}
+		done
+	done <<-'END'
+		mkdirat 1
+		linkat 1 3
+		sendto 1 2
+		sendmsg 1 2 3 4
+		recvfrom 1 2
+		pwrite64 1 100
+		copy_file_range 1 5
+		fchmod 1 5 8
+		fsync 1 5 8
+		renameat 1
+		renameat2 1
+		write 1
+	END
+	equal "${failed[*]}" ''
+	equal "$(state v)" running
+	unbroken v
+	nothing_new
+}
+
+@test "errors instead of calls: one line, nothing left, the VM goes on" {
+	failed=()
+	for inject in mkdirat:error=ENOSPC linkat:error=EMLINK:when=2 \
+		pwrite64:error=ENOSPC:when=50 pwrite64:error=EIO:when=1 \
+		pread64:error=EIO:when=300 copy_file_range:error=EIO \
+		copy_file_range:error=ENOSPC:when=3 fsync:error=EIO:when=4 \
+		fsync:error=ENOSPC:when=7 renameat:error=ENOSPC renameat2:error=EIO \
+		fchmod:error=EROFS:when=2 pidfd_open:error=EMFILE \
+		sendmsg:error=EPIPE:when=3 connect:error=ECONNREFUSED; do
+		code=0
+		traced "${inject%%:*}" "${inject#*:}" ark-snap v k \
+			>"$BATS_TEST_TMPDIR/o" 2>"$BATS_TEST_TMPDIR/e" || code=$?
+		if [ "$code" = 0 ]; then
+			ark-snap verify k && ark-snap rm k || failed+=("$inject: half;")
+			continue
+		fi
+		[ "$code" -ge 64 ] && [ "$code" -le 78 ] || failed+=("$inject: $code;")
+		[ ! -s "$BATS_TEST_TMPDIR/o" ] && [ "$(wc -l <"$BATS_TEST_TMPDIR/e")" = 1 ] ||
+			failed+=("$inject: $(cat "$BATS_TEST_TMPDIR/e");")
+		[ -z "$(ls -A "$snaps")" ] || failed+=("$inject: left $(ls -A "$snaps");")
+		[ "$(timeout 10 ark exec -n v echo yes)" = yes ] ||
+			failed+=("$inject: no answer;")
+	done
+	equal "${failed[*]}" ''
+	taken v k
+	works k
+}
+
+@test "the keeper, or the VMM, killed in the middle" {
+	# Slow memory: there is time.
+	traced pwrite64 delay_enter=1500000:when=20 ark-snap v k \
+		>"$BATS_TEST_TMPDIR/o" 2>"$BATS_TEST_TMPDIR/e" &
+	pid=$!
+	soon 5 bash -c 'ls -A "$snaps"/.k.*.tmp/ram'
+	kill -KILL "$(pid_of keeper v)"
+	answers v
+	code=0
+	wait $pid || code=$?
+	equal "$code" 69
+	equal "$(cat "$BATS_TEST_TMPDIR/o")" ''
+	equal "$(wc -l <"$BATS_TEST_TMPDIR/e")" 1
+	equal "$(ls -A "$snaps")" ''
+	answers v
+	[ -n "$(pid_of keeper v)" ]
+	unbroken v
+	taken v k
+	restored k r
+	# Without its keeper at all.
+	kill -KILL "$(pid_of keeper r)"
+	taken r deep
+	works deep
+	# The VMM.
+	traced pwrite64 delay_enter=1500000:when=5 ark-snap r k2 \
+		>"$BATS_TEST_TMPDIR/o" 2>"$BATS_TEST_TMPDIR/e" &
+	pid=$!
+	soon 5 bash -c 'ls -A "$snaps"/.k2.*.tmp/ram'
+	kill -KILL "$(pid_of vmm r)"
+	code=0
+	wait $pid || code=$?
+	equal "$(cat "$BATS_TEST_TMPDIR/o")" ''
+	[ "$code" = 69 ] || [ "$code" = 74 ] || equal "$code" 69
+	equal "$(wc -l <"$BATS_TEST_TMPDIR/e")" 1
+	equal "$(ls -A "$snaps" | xargs)" 'deep k'
+	soon 5 state_is r 'dead(*)'
+	answers v
+}
