@@ -339,7 +339,7 @@ made_of() { # SANDBOX SNAPSHOT: with a change that is in the snapshot
 }
 
 settled() {
-	! ark ps -o state --no-header | grep -q starting && ! ours | grep "ark-snap fork"
+	! ark ps -o state --no-header | grep -q starting && ! ours | grep "[a]rk-snap fork"
 }
 
 @test "a full host disk at fork: told, 74, nothing left, the source runs" {
