@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 static double ms_now(void)
@@ -49,15 +50,42 @@ static int open_memory(const struct sandbox *s)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+#define STATE_MAX (64 << 20)
+
+static int write_devices(int memory, int stage)
+{
+	AUTO_FREE char *data = NULL;
+	AUTO_CLOSE int file = -1;
+	struct stat st;
+
+	if (fstat(memory, &st) < 0 || st.st_size <= 0 || st.st_size > STATE_MAX)
+		return fail(EX_DATAERR, "the VMM saved no state, or too much");
+	data = malloc((size_t)st.st_size);
+	file = openat(stage, "state", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+		      0600);
+	if (!data || file < 0 ||
+	    pread(memory, data, (size_t)st.st_size, 0) != st.st_size ||
+	    write_full(file, data, (size_t)st.st_size) < 0)
+		return fail_errno(EX_IOERR, "cannot write 'state'");
+	return 0;
+}
+
+/* The VMM writes into memory and we to the disk: a full disk is then told as
+ * what it is, and the VMM never has a file of ours open for writing. */
 static int save_devices(const struct sandbox *s, const struct vmm *driver,
 			int stage)
 {
-	AUTO_CLOSE int file = openat(
-		stage, "state", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	AUTO_CLOSE int memory = memfd_create("ark-state", MFD_CLOEXEC);
+	AUTO_CLOSE int writer = -1;
+	char path[32];
+	int r;
 
-	if (file < 0)
-		return fail_errno(EX_IOERR, "cannot make the snapshot's state");
-	return driver->save(s, file);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory);
+	writer = open(path, O_WRONLY | O_CLOEXEC);
+	if (memory < 0 || writer < 0)
+		return fail_errno(EX_OSERR, "cannot make a memory file");
+	r = driver->save(s, writer);
+	return r < 0 ? r : write_devices(memory, stage);
 }
 
 static int save_memory(const struct sandbox *s, int stage, uint64_t size,
