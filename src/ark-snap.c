@@ -176,8 +176,18 @@ static int judge(const struct clone *clones, unsigned count, bool partial)
 	return -code;
 }
 
+/* One line here, not one of every clone. */
+static int check_prefix(const char *prefix, unsigned count)
+{
+	char name[NAME_MAX_LEN + 1];
+	unsigned number;
+
+	return free_name("vm", prefix, count, name, &number);
+}
+
 static int fork_snapshot(const char *name, const struct options *o)
 {
+	const char *prefix = o->prefix ? o->prefix : name;
 	size_t size = o->count * sizeof(struct clone);
 	AUTO_SNAP struct snap snap = SNAP_NONE;
 	struct clone *clones = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -187,10 +197,11 @@ static int fork_snapshot(const char *name, const struct options *o)
 	if (clones == MAP_FAILED)
 		return fail_errno(EX_OSERR, "no memory");
 	r = snap_open(&snap, name, true);
+	if (r == 0)
+		r = check_prefix(prefix, o->count);
 	if (r < 0)
 		return r;
-	started = start_clones(&snap, o->prefix ? o->prefix : name, clones,
-			       o->count);
+	started = start_clones(&snap, prefix, clones, o->count);
 	await_clones(clones, o->count);
 	r = judge(clones, o->count, o->partial);
 	munmap(clones, size);

@@ -109,7 +109,7 @@ static int copy_running(const struct sandbox *s, const struct vmm *driver,
 	char answer[KEEPER_PACKET];
 	AUTO_CLOSE int lease = keeper_connect(s);
 	double start = ms_now();
-	int r, released;
+	int r;
 
 	if (lease < 0)
 		return lease;
@@ -124,11 +124,14 @@ static int copy_running(const struct sandbox *s, const struct vmm *driver,
 		r = save_memory(s, stage, memory, times);
 	if (r == 0)
 		r = disk_copy(s->dir, "disk", stage, "disk", 0600);
+	/* The end of the lease does, when there is nothing to be kept. */
+	if (r < 0)
+		return r;
 	/* A keeper that has died has left the VM to another one, which may
 	 * have let it go on under our hands: no answer, no snapshot. */
-	released = keeper_talk(lease, s, "release", answer, sizeof(answer));
+	r = keeper_talk(lease, s, "release", answer, sizeof(answer));
 	times->pause_ms = ms_now() - start;
-	return r < 0 ? r : released;
+	return r;
 }
 
 /* ---- the manifest ------------------------------------------------------- */
