@@ -105,7 +105,7 @@ works() { # SNAPSHOT: it can be restored
 	id=$(jq -r 'select(.command == "sh -c echo begun; sleep 300; echo over").id' "$out")
 	expect 0 ark exec kill r "$id"
 	soon 5 none_left r 'sleep 300'
-	expect 143 ark exec wait r "$id"
+	expect 137 ark exec wait r "$id"
 	# The source's client still has it.
 	expect 0 left v 'sleep 300'
 	ark exec -n v pkill -f 'sleep 300' || :
@@ -612,7 +612,7 @@ traced() {
 	wait $pid || code=$?
 	equal "$code" 69
 	equal "$(cat "$BATS_TEST_TMPDIR/o")" ''
-	equal "$(wc -l <"$BATS_TEST_TMPDIR/e")" 1
+	equal "$(wc -l <"$BATS_TEST_TMPDIR/e")" 1 "$(cat "$BATS_TEST_TMPDIR/e")"
 	equal "$(ls -A "$snaps")" ''
 	answers v
 	[ -n "$(pid_of keeper v)" ]
@@ -633,7 +633,7 @@ traced() {
 	wait $pid || code=$?
 	equal "$(cat "$BATS_TEST_TMPDIR/o")" ''
 	[ "$code" = 69 ] || [ "$code" = 74 ] || equal "$code" 69
-	equal "$(wc -l <"$BATS_TEST_TMPDIR/e")" 1
+	equal "$(wc -l <"$BATS_TEST_TMPDIR/e")" 1 "$(cat "$BATS_TEST_TMPDIR/e")"
 	equal "$(ls -A "$snaps" | xargs)" 'deep k'
 	soon 5 state_is r 'dead(*)'
 	answers v
