@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <jansson.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -114,15 +115,35 @@ struct clone {
 	int code; /* of its restore */
 };
 
+/* All or none holds for whoever presses ^C as well: the children finish what
+ * they have begun, a few seconds at most, and then it is taken back. */
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int signal)
+{
+	interrupted = signal;
+}
+
+static void handle_signals(void (*handler)(int))
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	const struct sigaction action = {.sa_handler = handler};
+
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+		sigaction(signals[i], &action, NULL);
+}
+
 static int start_clones(const struct snap *snap, const char *prefix,
 			struct clone *clones, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		pid_t pid = fork();
 
-		if (pid == 0)
+		if (pid == 0) {
+			handle_signals(SIG_IGN);
 			_exit(-snap_restore(snap, clones[i].name, prefix,
 					    i + 1));
+		}
 		if (pid < 0)
 			return fail_errno(EX_OSERR, "cannot fork");
 		clones[i].pid = pid;
@@ -164,7 +185,11 @@ static int judge(const struct clone *clones, unsigned count, bool partial)
 		failed++;
 		code = code ? code : clones[i].code;
 	}
-	if (failed)
+	if (interrupted) {
+		code = 128 + interrupted;
+		failed = count;
+		partial = false;
+	} else if (failed)
 		warn_line("%u of %u clones failed%s", failed, count,
 			  partial ? "" : ", the others are removed");
 	for (unsigned i = 0; i < count; i++) {
@@ -201,6 +226,7 @@ static int fork_snapshot(const char *name, const struct options *o)
 		r = check_prefix(prefix, o->count);
 	if (r < 0)
 		return r;
+	handle_signals(on_signal);
 	started = start_clones(&snap, prefix, clones, o->count);
 	await_clones(clones, o->count);
 	r = judge(clones, o->count, o->partial);

@@ -63,6 +63,7 @@ static int detach(struct sandbox *s, const int more[4])
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
+	signal(SIGTERM, SIG_DFL); /* whatever the caller has done to it */
 	prctl(PR_SET_NAME, "ark-keeper");
 	umask(077);
 	return chdir("/");
