@@ -200,7 +200,7 @@ static int list(char **args, const struct options *o)
 		       "ALLOCATED");
 	r = sandbox_each(list_sandbox, &listing);
 	if (r == 0)
-		r = image_each(list_image, &listing);
+		r = names_each("image", list_image, &listing);
 	return r ? r : listing.result;
 }
 
@@ -296,7 +296,7 @@ static int images(char **args, const struct options *o)
 	if (!o->json && !o->quiet)
 		printf("%-24s  %-10s  %6s  %-28s  %s\n", "NAME", "RECIPE",
 		       "SIZE", "KERNEL", "CREATED");
-	r = image_each(images_line, &listing);
+	r = names_each("image", images_line, &listing);
 	return r ? r : listing.result;
 }
 

@@ -307,7 +307,7 @@ static int list(char **names, const struct options *o)
 	if (!o->quiet && !o->json)
 		printf("%-24s  %-20s  %-20s  %-12s  %6s  %s\n", "NAME",
 		       "SOURCE", "PARENT", "IMAGE", "MEMORY", "CREATED");
-	return snap_each(list_one, &copy);
+	return names_each("snap", list_one, &copy);
 }
 
 /* Lines of one parent, indented below it; a parent that is gone is a root. */
@@ -347,7 +347,7 @@ static int draw(const char *name, void *data)
 	if (strcmp(parent, b->parent) != 0)
 		return 0;
 	printf("%*s%s\n", b->depth * 2, "", name);
-	snap_each(draw, &below);
+	names_each("snap", draw, &below);
 	return sandbox_each(draw_vm, &below);
 }
 
@@ -357,7 +357,7 @@ static int tree(char **names, const struct options *o)
 
 	(void)names;
 	(void)o;
-	return snap_each(draw, &root);
+	return names_each("snap", draw, &root);
 }
 
 /* ---- inspect, verify, rm ------------------------------------------------ */

@@ -156,6 +156,7 @@ int write_value(int dir, const char *name, const char *fmt, ...) PRINTF(3, 4);
 /* write(2) and read(2) until all is done; -1 and errno.  read_full() returns
  * fewer bytes than asked for only at end of file. */
 int write_full(int fd, const void *data, size_t len);
+int pwrite_full(int fd, const void *data, size_t len, off_t at);
 ssize_t read_full(int fd, void *data, size_t len);
 
 /* Open dir/name as a directory, O_NOFOLLOW; -1 and errno. */

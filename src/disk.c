@@ -28,22 +28,6 @@ static bool all_zero(const char *buf, size_t len)
 	return buf[0] == 0 && memcmp(buf, buf + 1, len - 1) == 0;
 }
 
-static int write_at(int fd, const char *buf, size_t len, off_t at)
-{
-	while (len > 0) {
-		ssize_t n = pwrite(fd, buf, len, at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		buf += n;
-		at += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 /* Bytes [at, end) by read and write.  The target is all hole, so zeros need
  * not be written: a file system without SEEK_DATA calls everything data. */
 static int copy_by_hand(int in, int out, off_t at, off_t end)
@@ -61,7 +45,7 @@ static int copy_by_hand(int in, int out, off_t at, off_t end)
 		if (n <= 0)
 			return -1;
 		if (!all_zero(buf, (size_t)n) &&
-		    write_at(out, buf, (size_t)n, at) < 0)
+		    pwrite_full(out, buf, (size_t)n, at) < 0)
 			return -1;
 		at += n;
 	}

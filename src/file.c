@@ -32,6 +32,24 @@ int write_full(int fd, const void *data, size_t len)
 	return 0;
 }
 
+int pwrite_full(int fd, const void *data, size_t len, off_t at)
+{
+	const char *from = data;
+
+	while (len > 0) {
+		ssize_t n = pwrite(fd, from, len, at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		from += n;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
 ssize_t read_full(int fd, void *data, size_t len)
 {
 	char *at = data;

@@ -209,31 +209,6 @@ int image_check_free(const char *name)
 	return 0;
 }
 
-static int is_image(const struct dirent *entry)
-{
-	return name_ok(entry->d_name);
-}
-
-int image_each(int (*each)(const char *name, void *data), void *data)
-{
-	AUTO_CLOSE int images = root_open("image");
-	struct dirent **list;
-	int count, r = 0;
-
-	if (images < 0)
-		return images;
-	count = scandirat(images, ".", &list, is_image, alphasort);
-	if (count < 0)
-		return fail_errno(EX_OSERR, "cannot list images");
-	for (int i = 0; i < count; i++) {
-		if (r == 0)
-			r = each(list[i]->d_name, data);
-		free(list[i]);
-	}
-	free(list);
-	return r;
-}
-
 int image_remove(const char *name)
 {
 	char temp[STAGE_NAME_MAX];

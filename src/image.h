@@ -29,9 +29,6 @@ struct json_t *image_manifest(int dir, const char *name);
  * -EX_USAGE for a bad name, told. */
 int image_check_free(const char *name);
 
-/* Call `each` for every image by name; stops at a non-zero result. */
-int image_each(int (*each)(const char *name, void *data), void *data);
-
 /* Running sandboxes have links of their own: removing never hurts one. */
 int image_remove(const char *name);
 

@@ -77,22 +77,6 @@ static int extent_at(struct extents *e, off_t at)
 	return e->hole < 0 ? -1 : 0;
 }
 
-static int write_at(int fd, const unsigned char *buf, size_t len, off_t at)
-{
-	while (len > 0) {
-		ssize_t n = pwrite(fd, buf, len, at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		buf += n;
-		at += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 /* ---- load --------------------------------------------------------------- */
 
 /* Bytes [at, end) in the kernel, page cache to page cache. */
@@ -305,8 +289,8 @@ static int put(struct save *s, off_t at, size_t n)
 		for (next = i; next < n && s->from[next] != NOWHERE &&
 			       !is_zero(s->buf + next * PAGE);)
 			next++;
-		if (write_at(s->out, s->buf + i * PAGE, (next - i) * PAGE,
-			     at + (off_t)(i * PAGE)) < 0)
+		if (pwrite_full(s->out, s->buf + i * PAGE, (next - i) * PAGE,
+				at + (off_t)(i * PAGE)) < 0)
 			return -1;
 		s->stats->bytes += (next - i) * PAGE;
 	}

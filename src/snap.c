@@ -281,31 +281,6 @@ int free_name(const char *folder, const char *base, unsigned from,
 	return fail(EX_CANTCREAT, "no free name '%s-N'", base);
 }
 
-static int visible(const struct dirent *entry)
-{
-	return name_ok(entry->d_name);
-}
-
-int snap_each(int (*each)(const char *name, void *data), void *data)
-{
-	AUTO_CLOSE int snaps = root_open("snap");
-	struct dirent **list;
-	int n, result = 0;
-
-	if (snaps < 0)
-		return snaps;
-	n = scandirat(snaps, ".", &list, visible, alphasort);
-	if (n < 0)
-		return fail_errno(EX_OSERR, "cannot list the snapshots");
-	for (int i = 0; i < n; i++) {
-		if (result == 0)
-			result = each(list[i]->d_name, data);
-		free(list[i]);
-	}
-	free(list);
-	return result;
-}
-
 int snap_remove(const char *name)
 {
 	char temp[STAGE_NAME_MAX];

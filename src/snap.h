@@ -55,9 +55,6 @@ bool snap_exists(const char *name);
 int free_name(const char *folder, const char *base, unsigned from,
 	      char out[NAME_MAX_LEN + 1], unsigned *number);
 
-/* Call `each` with every snapshot name in order; as sandbox_each(). */
-int snap_each(int (*each)(const char *name, void *data), void *data);
-
 /* Remove it; clones that run go on.  0, or the negative exit code, told. */
 int snap_remove(const char *name);
 

@@ -301,17 +301,18 @@ static int visible_name(const struct dirent *entry)
 	return name_ok(entry->d_name);
 }
 
-int sandbox_each(int (*each)(const char *name, void *data), void *data)
+int names_each(const char *folder, int (*each)(const char *name, void *data),
+	       void *data)
 {
-	AUTO_CLOSE int vms = root_open("vm");
+	AUTO_CLOSE int dir = root_open(folder);
 	struct dirent **list;
 	int n, result = 0;
 
-	if (vms < 0)
-		return vms;
-	n = scandirat(vms, ".", &list, visible_name, alphasort);
+	if (dir < 0)
+		return dir;
+	n = scandirat(dir, ".", &list, visible_name, alphasort);
 	if (n < 0)
-		return fail_errno(EX_OSERR, "cannot list the sandboxes");
+		return fail_errno(EX_OSERR, "cannot list '%s'", folder);
 	for (int i = 0; i < n; i++) {
 		if (result == 0)
 			result = each(list[i]->d_name, data);
@@ -319,6 +320,11 @@ int sandbox_each(int (*each)(const char *name, void *data), void *data)
 	}
 	free(list);
 	return result;
+}
+
+int sandbox_each(int (*each)(const char *name, void *data), void *data)
+{
+	return names_each("vm", each, data);
 }
 
 void new_uuid(char out[37])

@@ -77,8 +77,11 @@ int sandbox_lock(struct sandbox *s);
 /* "created" ... "dead"; for dead the reason is in s->reason. */
 const char *state_word(const struct sandbox *s);
 
-/* Call `each` with every sandbox name, sorted by name.  Stops at a non-zero
- * result and returns it; -EX_OSERR, told, when the folder cannot be read. */
+/* Call `each` with every name in a folder of ARK_ROOT ("vm": the sandboxes),
+ * sorted.  Stops at a non-zero result and returns it; -EX_OSERR, told, when the
+ * folder cannot be read. */
+int names_each(const char *folder, int (*each)(const char *name, void *data),
+	       void *data);
 int sandbox_each(int (*each)(const char *name, void *data), void *data);
 
 /* What a sandbox is made from; zero or NULL: the value of ark.conf. */
