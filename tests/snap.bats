@@ -154,7 +154,6 @@ host_port() { # NAME
 
 @test "of a paused one: it stays paused, the clone runs" {
 	expect 0 ark pause v
-	count=$(basename "$(slot v)")
 	taken v one
 	equal "$(state v)" paused
 	sleep 0.5
@@ -167,7 +166,6 @@ host_port() { # NAME
 	answers v
 	unbroken v
 	unbroken r
-	[ -n "$count" ]
 }
 
 @test "of a stopped and of a new one: the disk alone, booted" {
@@ -408,7 +406,9 @@ flipped() { # the same but for one byte
 	# By sed: the numbers are longer than those of jq.
 	while IFS='|' read -r want code edit; do
 		swap manifest.json sed -E "$edit"
-		! cmp -s "$BATS_TEST_TMPDIR/kept" "$snaps/one/manifest.json"
+		if cmp "$BATS_TEST_TMPDIR/kept" "$snaps/one/manifest.json"; then
+			equal "$edit" 'an edit'
+		fi
 		expect "$code" ark restore one r
 		says "$want"
 		back manifest.json
@@ -445,7 +445,7 @@ flipped() { # the same but for one byte
 			head -c 150000 /dev/urandom >b$i
 			sha256sum b$i >>sums
 			dd if=/dev/urandom bs=64k count=4 2>/dev/null >/run/src
-			dd if=/run/src of=d$i bs=64k oflag=direct,sync 2>/dev/null
+			dd if=/run/src of=d$i bs=64k oflag=direct conv=fsync 2>/dev/null
 			(cd /run; sha256sum src) | sed "s/src/d$i/" >>sums
 		done' >/dev/null
 	soon 15 ark exec -n v -- sh -c '[ $(wc -l </root/w/sums) -ge 6 ]'
@@ -464,12 +464,16 @@ flipped() { # the same but for one byte
 	restored b rb
 	for name in ra rb v; do
 		ark exec -n $name -- sh -c 'ps -o pid,args | grep "[m]kdir /root/w" | { read -r p _; kill $p; }' || :
+		# The last line may be one that was being written.
 		expect 0 ark exec -n $name -- sh -c 'cd /root/w && sync &&
-			echo 3 >/proc/sys/vm/drop_caches && [ $(wc -l <sums) -ge 6 ] &&
+			echo 3 >/proc/sys/vm/drop_caches &&
 			grep -E "^[0-9a-f]{64}  [bd][0-9]+$" sums >/run/sums &&
-			sha256sum -c /run/sums | grep -v OK$; dmesg | grep -i "ext4.*error"'
-		silent || wrong "$name" || [ "$code" = 1 ]
-	done || equal "$code" 1
+			[ $(grep -c "  b" /run/sums) -ge 3 ] &&
+			[ $(grep -c "  d" /run/sums) -ge 2 ] &&
+			sha256sum -c /run/sums | grep -v OK$
+			[ $? = 1 ] && ! dmesg | grep -i "ext4.*error"'
+		quiet
+	done
 	ark exec -n v rm -rf /root/w
 	expect 0 ark stop ra
 	expect 0 e2fsck -fn "$ARK_ROOT/vm/ra/disk"
