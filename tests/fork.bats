@@ -351,7 +351,8 @@ settled() {
 		set -eu
 		ip link set lo up
 		mount -t tmpfs -o size=200m none "$work/full"
-		mkdir -m 700 "$work/full/image" "$work/full/vm" "$work/full/kernel"
+		mkdir -m 700 "$work/full/image" "$work/full/vm" "$work/full/kernel" \
+			"$work/full/snap"
 		cp -a "$ARK_ROOT/image/mini" "$work/full/image/"
 		export ARK_ROOT=$work/full ARK_RUN=$work/run2
 		mkdir -m 700 "$ARK_RUN"
