@@ -252,24 +252,17 @@ static int fork_it(char **names, const struct options *o)
 
 /* ---- ls, tree, inspect -------------------------------------------------- */
 
-static json_t *to_json(int dir, const struct snap_manifest *m)
-{
-	AUTO_FREE char *text = snapfile_format(m);
-	json_t *object = text ? json_loads(text, 0, NULL) : NULL;
-
-	(void)dir;
-	return object;
-}
-
 static int print_json(const char *name)
 {
 	AUTO_SNAP struct snap snap = SNAP_NONE;
+	AUTO_FREE char *text = NULL;
 	int r = snap_open(&snap, name, false);
 	json_t *object;
 
 	if (r < 0)
 		return r;
-	object = to_json(snap.dir, &snap.manifest);
+	text = snapfile_format(&snap.manifest);
+	object = text ? json_loads(text, 0, NULL) : NULL;
 	if (!object || json_dumpf(object, stdout, JSON_COMPACT) < 0)
 		return fail(EX_OSERR, "cannot print snapshot '%s'", name);
 	json_decref(object);
@@ -310,54 +303,11 @@ static int list(char **names, const struct options *o)
 	return names_each("snap", list_one, &copy);
 }
 
-/* Lines of one parent, indented below it; a parent that is gone is a root. */
-struct branch {
-	const char *parent;
-	int depth;
-};
-
-static int draw(const char *name, void *data);
-
-static int draw_vm(const char *name, void *data)
-{
-	const struct branch *b = data;
-	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
-	char from[NAME_MAX_LEN + 2];
-
-	if (!sandbox_exists(name) || sandbox_open(&s, name) < 0)
-		return 0;
-	if (read_value(s.dir, "snapshot", from, sizeof(from)) < 0)
-		from[0] = '\0';
-	if (strcmp(from, b->parent) == 0)
-		printf("%*s%s (sandbox, %s)\n", b->depth * 2, "", name,
-		       state_word(&s));
-	return 0;
-}
-
-static int draw(const char *name, void *data)
-{
-	const struct branch *b = data;
-	struct branch below = {.parent = name, .depth = b->depth + 1};
-	AUTO_SNAP struct snap snap = SNAP_NONE;
-	const char *parent;
-
-	if (b->depth > 64 || snap_open(&snap, name, false) < 0)
-		return 0;
-	parent = snap_exists(snap.manifest.parent) ? snap.manifest.parent : "";
-	if (strcmp(parent, b->parent) != 0)
-		return 0;
-	printf("%*s%s\n", b->depth * 2, "", name);
-	names_each("snap", draw, &below);
-	return sandbox_each(draw_vm, &below);
-}
-
 static int tree(char **names, const struct options *o)
 {
-	struct branch root = {.parent = "", .depth = 0};
-
 	(void)names;
 	(void)o;
-	return names_each("snap", draw, &root);
+	return snap_tree();
 }
 
 /* ---- inspect, verify, rm ------------------------------------------------ */

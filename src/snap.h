@@ -55,6 +55,10 @@ bool snap_exists(const char *name);
 int free_name(const char *folder, const char *base, unsigned from,
 	      char out[NAME_MAX_LEN + 1], unsigned *number);
 
+/* Print the tree of snapshots and sandboxes: 0, or the negative exit code,
+ * told. */
+int snap_tree(void);
+
 /* Remove it; clones that run go on.  0, or the negative exit code, told. */
 int snap_remove(const char *name);
 
