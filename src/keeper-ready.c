@@ -191,10 +191,14 @@ static void net_ended(struct keeper *k)
 	char why[400];
 	bool opening = k->connected;
 
-	if (end_step(&k->net, why, sizeof(why)) != 0)
+	if (end_step(&k->net, why, sizeof(why)) != 0) {
+		/* A VMM that has died took its network along, and is the
+		 * reason: its end is told. */
+		if (!proc_alive(&k->s->vmm))
+			return;
 		give_up(k, opening ? "cannot open its ports" : "no network",
 			*why ? why : "ark-net failed");
-	else if (opening)
+	} else if (opening)
 		become_ready(k);
 	k->connected = true;
 	if (!opening && !k->settled)
