@@ -113,12 +113,19 @@ static const char *last_error(struct keeper *k)
 	return line ? line + 1 : k->errors;
 }
 
+static bool ended_by_us(const struct keeper *k, const siginfo_t *info)
+{
+	return *k->verdict && (!k->ours || info->si_status == SIGKILL);
+}
+
 static void describe_end(struct keeper *k, const siginfo_t *info, char *why,
 			 size_t size)
 {
 	const char *errors = last_error(k);
 
-	if (k->last_event == EVENT_PANIC)
+	if (ended_by_us(k, info))
+		snprintf(why, size, "%s", k->verdict);
+	else if (k->last_event == EVENT_PANIC)
 		snprintf(why, size, "guest panicked");
 	else if (k->last_event == EVENT_POWEROFF)
 		snprintf(why, size, "guest powered off");

@@ -46,6 +46,7 @@ struct keeper {
 
 	/* the end */
 	enum vmm_event last_event;
+	char verdict[512]; /* why we ended it, if we did */
 	char errors[1024]; /* the end of the VMM's stderr */
 	size_t errors_len;
 };

@@ -143,13 +143,12 @@ static bool publishes(const struct keeper *k)
 
 /* ---- the way to ready --------------------------------------------------- */
 
-/* The guest cannot be used: end it and leave the reason. */
+/* The guest cannot be used: end it.  The reason is told at the burial, where
+ * it is known whether this was the end or a VMM that was dying by itself, which
+ * takes its network and its answers along. */
 static void give_up(struct keeper *k, const char *what, const char *why)
 {
-	char text[600];
-
-	snprintf(text, sizeof(text), "%s: %s", what, why);
-	tell_starter(k, text);
+	snprintf(k->verdict, sizeof(k->verdict), "%s: %s", what, why);
 	ready_stop(k);
 	k->settled = true;
 	if (k->pidfd >= 0)
@@ -191,14 +190,10 @@ static void net_ended(struct keeper *k)
 	char why[400];
 	bool opening = k->connected;
 
-	if (end_step(&k->net, why, sizeof(why)) != 0) {
-		/* A VMM that has died took its network along, and is the
-		 * reason: its end is told. */
-		if (!proc_alive(&k->s->vmm))
-			return;
+	if (end_step(&k->net, why, sizeof(why)) != 0)
 		give_up(k, opening ? "cannot open its ports" : "no network",
 			*why ? why : "ark-net failed");
-	} else if (opening)
+	else if (opening)
 		become_ready(k);
 	k->connected = true;
 	if (!opening && !k->settled)
