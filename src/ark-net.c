@@ -1,8 +1,8 @@
 /*
  * ark-net - the network of sandboxes.  ark-net(1) is the manual.
  *
- * up, open and down are run by whoever runs the VM, who holds its lock;
- * publish, unpublish and policy take it themselves.
+ * up, prepare, open and down are run by whoever runs the VM, who holds its
+ * lock; publish, unpublish and policy take it themselves.
  */
 #include "netports.h"
 #include "netfacts.h"
@@ -13,12 +13,14 @@
 #include <sys/file.h>
 
 static const char usage[] =
-	"ark-net init|check|gc|up|open|down|plan|show|publish|unpublish|policy "
+	"ark-net "
+	"init|check|gc|up|prepare|open|down|plan|show|publish|unpublish|"
+	"policy "
 	"[NAME [WORD...]]";
 
 static const char help[] =
 	"Usage: ark-net init | check | gc\n"
-	"       ark-net up|open|down|plan NAME\n"
+	"       ark-net up|prepare|open|down|plan NAME\n"
 	"       ark-net show [--json] NAME\n"
 	"       ark-net publish NAME "
 	"[[ADDRESS:]PORT:]GUESTPORT[/udp][=WHAT]...\n"
@@ -32,6 +34,7 @@ static const char help[] =
 	"  check      say what is not right with them\n"
 	"  gc         remove what belongs to no running sandbox\n"
 	"  up         connect a sandbox whose VM has been started\n"
+	"  prepare    the same, but no packet passes before open\n"
 	"  open       open its published ports\n"
 	"  down       remove all that it has on the host\n"
 	"  plan       print what up and open feed to other programs\n"
@@ -65,6 +68,13 @@ static int verb_up(struct sandbox *s, int n, char **words)
 	(void)n;
 	(void)words;
 	return with_host(s, net_up);
+}
+
+static int verb_prepare(struct sandbox *s, int n, char **words)
+{
+	(void)n;
+	(void)words;
+	return with_host(s, net_prepare);
 }
 
 static int verb_open(struct sandbox *s, int n, char **words)
@@ -305,6 +315,7 @@ static const struct verb {
 	int (*run)(struct sandbox *s, int n, char **words);
 } verbs[] = {
 	{"up", 0, 0, verb_up},
+	{"prepare", 0, 0, verb_prepare},
 	{"open", 0, 0, verb_open},
 	{"down", 0, 0, verb_down},
 	{"plan", 0, 0, verb_plan},

@@ -3,10 +3,12 @@
  *
  * 1. Host ports are held before there is a VMM: one that is taken fails the
  *    start before anything has been done.
- * 2. The network is made while the guest boots.  Both must have succeeded.
- * 3. Only then, with the guest's identity confirmed, are the published ports
- *    opened, and then the generation is recorded, with which other commands
- *    may talk to the agent.  Whatever fails on the way ends the VM.
+ * 2. The network is made while the guest boots or loads.  Both must have
+ *    succeeded.
+ * 3. Only then, with the guest's identity confirmed, may a restored guest send
+ *    and receive, and are the published ports opened, and then the generation
+ *    is recorded, with which other commands may talk to the agent.  Whatever
+ *    fails on the way ends the VM.
  */
 #include "hello.h"
 #include "keeper-loop.h"
@@ -165,21 +167,19 @@ static void become_ready(struct keeper *k)
 	tell_starter(k, "ready");
 }
 
-static void connect_it(struct keeper *k)
+static void connect_it(struct keeper *k, const char *verb)
 {
-	if (run_net(k->s, "up", &k->net) < 0)
+	if (run_net(k->s, verb, &k->net) < 0)
 		give_up(k, "no network", strerror(errno));
 }
 
-/* Greeted and connected: open the ports, if there are any. */
-static void open_ports(struct keeper *k)
+/* Greeted and connected: let packets pass, if they are held, and open the
+ * ports, if there are any. */
+static void open_network(struct keeper *k)
 {
-	if (!k->greeted || !k->connected) {
-		if (!k->connected && !k->net.pid)
-			connect_it(k);
+	if (!k->greeted || !k->connected)
 		return;
-	}
-	if (!publishes(k))
+	if (!publishes(k) && faccessat(k->s->run, "held", F_OK, 0) < 0)
 		become_ready(k);
 	else if (run_net(k->s, "open", &k->net) < 0)
 		give_up(k, "cannot open its ports", strerror(errno));
@@ -197,7 +197,7 @@ static void net_ended(struct keeper *k)
 		become_ready(k);
 	k->connected = true;
 	if (!opening && !k->settled)
-		open_ports(k);
+		open_network(k);
 }
 
 static void hello_ended(struct keeper *k)
@@ -215,7 +215,7 @@ static void hello_ended(struct keeper *k)
 		return;
 	}
 	k->greeted = true;
-	open_ports(k);
+	open_network(k);
 }
 
 /* A restored guest's agent listens as soon as it runs. */
@@ -270,9 +270,8 @@ void ready_begin(struct keeper *k)
 {
 	/* A guest that boots has nothing to say to anybody yet; one that goes
 	 * on where it was must not before it knows who it is now. */
-	if (k->launch.state < 0)
-		connect_it(k);
-	else if (start_load(k) < 0)
+	connect_it(k, k->launch.state < 0 ? "up" : "prepare");
+	if (k->launch.state >= 0 && start_load(k) < 0)
 		give_up(k, "cannot load its state", strerror(errno));
 }
 

@@ -9,8 +9,10 @@
  *    it dies with the namespace, that is with the VMM.
  * 5. The host's end: its sysctls, its alias (whose it is), then up.
  * Any prefix of this is a sandbox without a network, and down removes it.
- * Ports follow in open, when the guest's identity is confirmed: slot/open says
- * that there may be rules, before there are.
+ * A restored guest, which goes on where it was, has 5 only in open, when its
+ * identity is confirmed: slot/held says so, and the rest is made while it
+ * loads.  Ports follow in open too: slot/open says that there may be rules,
+ * before there are.
  *
  * Down goes backwards.  Connections are forgotten when no packet can come any
  * more that would make them again: the next sandbox with this address must not
@@ -131,7 +133,7 @@ static int forward_inside(void *data)
 	return write_sysctls(text);
 }
 
-static int connect_sandbox(struct nethost *h, const struct plan *p, int netns)
+static int make_inside(struct nethost *h, const struct plan *p, int netns)
 {
 	int r = load_rules(h, p, netns);
 
@@ -141,11 +143,20 @@ static int connect_sandbox(struct nethost *h, const struct plan *p, int netns)
 		r = link_clear(p, h->run_path, netns);
 	if (r == 0)
 		r = make_link(p, netns);
+	return r < 0 ? r : shape(p, netns);
+}
+
+/* The last step, with which packets begin to flow. */
+static int let_go(const struct sandbox *s, const struct plan *p)
+{
+	int r = raise_host(p);
+
 	if (r == 0)
-		r = shape(p, netns);
-	if (r == 0)
-		r = raise_host(p);
-	return r < 0 ? r : forward_uplinks(p->open, NULL, 0);
+		r = forward_uplinks(p->open, NULL, 0);
+	if (r == 0 && unlinkat(s->run, "held", 0) < 0 && errno != ENOENT)
+		r = fail_errno(EX_IOERR, "cannot record the network of '%s'",
+			       s->name);
+	return r;
 }
 
 /* ---- ports -------------------------------------------------------------- */
@@ -196,7 +207,7 @@ int net_init(struct nethost *h)
 	return r;
 }
 
-int net_up(struct nethost *h, struct sandbox *s)
+static int make_network(struct nethost *h, struct sandbox *s, bool hold)
 {
 	struct plan p = {0};
 	AUTO_CLOSE int netns = -1;
@@ -208,7 +219,8 @@ int net_up(struct nethost *h, struct sandbox *s)
 	if (netns < 0)
 		return fail_errno(EX_CANTCREAT,
 				  "cannot find the namespace of '%s'", s->name);
-	if (write_value(s->run, "net", "%s", p.outer) < 0)
+	if (write_value(s->run, "net", "%s", p.outer) < 0 ||
+	    (hold && write_value(s->run, "held", "1") < 0))
 		return fail_errno(EX_IOERR, "cannot record the address of '%s'",
 				  s->name);
 	r = nethost_lock(h, LOCK_EX);
@@ -218,9 +230,26 @@ int net_up(struct nethost *h, struct sandbox *s)
 	if (r == 0)
 		r = nethost_lock(h, LOCK_SH);
 	if (r == 0)
-		r = connect_sandbox(h, &p, netns);
+		r = make_inside(h, &p, netns);
+	if (r == 0 && !hold)
+		r = let_go(s, &p);
 	nethost_unlock(h);
 	return r;
+}
+
+int net_up(struct nethost *h, struct sandbox *s)
+{
+	return make_network(h, s, false);
+}
+
+int net_prepare(struct nethost *h, struct sandbox *s)
+{
+	return make_network(h, s, true);
+}
+
+static bool has(const struct sandbox *s, const char *file)
+{
+	return faccessat(s->run, file, F_OK, 0) == 0;
 }
 
 int net_open(struct nethost *h, struct sandbox *s)
@@ -228,7 +257,9 @@ int net_open(struct nethost *h, struct sandbox *s)
 	struct plan p = {0};
 	int r = net_plan(h, s, &p);
 
-	if (r < 0)
+	if (r == 0 && has(s, "held"))
+		r = let_go(s, &p);
+	if (r < 0 || (!has(s, "ports") && !has(s, "open")))
 		return r;
 	if (write_value(s->run, "open", "1") < 0)
 		return fail_errno(EX_IOERR, "cannot record the ports of '%s'",

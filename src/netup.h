@@ -19,7 +19,11 @@ int net_plan(const struct nethost *h, const struct sandbox *s, struct plan *p);
 /* Rules, uplink, addresses, routes; over whatever is there already. */
 int net_up(struct nethost *h, struct sandbox *s);
 
-/* Publish the ports of slot/ports, and no others. */
+/* The same, but no packet leaves or comes before net_open(). */
+int net_prepare(struct nethost *h, struct sandbox *s);
+
+/* Let packets through, if they are held; publish the ports of slot/ports, and
+ * no others. */
 int net_open(struct nethost *h, struct sandbox *s);
 
 /* Take everything down that slot `dir` may have on the host; the VMM may be
