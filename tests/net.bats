@@ -454,6 +454,38 @@ outer() {
 	equal "$(grep -c 'ark[0-9a-f]*@' "$out")" 2 links
 }
 
+# A VMM that has not left the host's namespace yet, or a slot that lies about
+# its VMM: rules for the inside would shut the host itself.
+@test "up never takes the host for the inside of a sandbox" {
+	slot=$(grep -lx b "$ARK_RUN"/0*/vm) slot=${slot%/vm}
+	rules | sort >"$BATS_TEST_TMPDIR/before"
+	H ip -o addr >"$BATS_TEST_TMPDIR/addresses"
+	cp "$slot/vmm" "$BATS_TEST_TMPDIR/vmm"
+	(exec ip netns exec "$host" sleep 60) 3>&- &
+	pid=$!
+	until [ "$(cat /proc/$pid/comm)" = sleep ]; do sleep 0.01; done
+	echo "$pid $(cut -d ' ' -f 22 "/proc/$pid/stat")" >"$slot/vmm"
+	for verb in up prepare; do
+		expect fail H ark net "$verb" b
+		says namespace
+	done
+	cp "$BATS_TEST_TMPDIR/vmm" "$slot/vmm"
+	kill $pid
+	rules | sort | diff "$BATS_TEST_TMPDIR/before" -
+	H ip -o addr | diff "$BATS_TEST_TMPDIR/addresses" -
+	is_page "$world" 198.51.100.1:9081 'b, 198.51.100.9'
+}
+
+@test "prepare lets nothing through, open does" {
+	expect 0 H ark net down b
+	expect 0 H ark net prepare b
+	is_page "$world" 198.51.100.1:9081 ''
+	gets_nothing b 203.0.113.7 80
+	expect 0 H ark net open b
+	is_page "$world" 198.51.100.1:9081 'b, 198.51.100.9'
+	equal "$(fetch b 203.0.113.7)" '198.51.100.1 called 203.0.113.7'
+}
+
 @test "plan prints it all; show as text and as JSON" {
 	expect 0 H ark net plan a
 	silent
