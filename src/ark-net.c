@@ -299,6 +299,7 @@ static int verb_plan(struct sandbox *s, int n, char **words)
 	puts("# on the host: below /proc/sys/net");
 	plan_host_sysctl(p, stdout);
 	puts("# on the host: ip -batch");
+	plan_mark_link(p, stdout);
 	plan_host(p, stdout);
 	puts("# on the host, open: iptables-restore --noflush\n*nat");
 	for (size_t i = 0; i < f->n; i++)

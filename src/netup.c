@@ -119,7 +119,7 @@ static int raise_host(const struct plan *p)
 	int r;
 
 	AS_TEXT(sysctls, plan_host_sysctl(p, out));
-	AS_TEXT(text, plan_host(p, out));
+	AS_TEXT(text, (plan_mark_link(p, out), plan_host(p, out)));
 	r = write_sysctls(sysctls);
 	return r < 0 ? r : link_batch("ip", text, 0);
 }
@@ -144,6 +144,16 @@ static int make_inside(struct nethost *h, const struct plan *p, int netns)
 	if (r == 0)
 		r = make_link(p, netns);
 	return r < 0 ? r : shape(p, netns);
+}
+
+/* Whose the host's end is, or nobody could take it away: the namespace of a
+ * dead VMM lives on for as long as a connection into it waits for an answer. */
+static int mark_link(const struct plan *p)
+{
+	AUTO_FREE char *text = NULL;
+
+	AS_TEXT(text, plan_mark_link(p, out));
+	return link_batch("ip", text, 0);
 }
 
 /* The last step, with which packets begin to flow. */
@@ -231,8 +241,8 @@ static int make_network(struct nethost *h, struct sandbox *s, bool hold)
 		r = nethost_lock(h, LOCK_SH);
 	if (r == 0)
 		r = make_inside(h, &p, netns);
-	if (r == 0 && !hold)
-		r = let_go(s, &p);
+	if (r == 0)
+		r = hold ? mark_link(&p) : let_go(s, &p);
 	nethost_unlock(h);
 	return r;
 }

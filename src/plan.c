@@ -221,15 +221,18 @@ void plan_inside(const struct plan *p, const char *host, FILE *out)
 		p->link, host, p->outer, p->outer);
 }
 
+void plan_mark_link(const struct plan *p, FILE *out)
+{
+	fprintf(out, "link set dev %s alias \"%s\"\n", p->link, p->comment);
+}
+
 void plan_host(const struct plan *p, FILE *out)
 {
 	fprintf(out,
-		"link set dev %s alias \"%s\"\n"
 		"link set dev %s up\n"
 		"neigh replace %s lladdr " UPLINK_MAC " dev %s nud permanent\n"
 		"route replace %s/32 dev %s\n",
-		p->link, p->comment, p->link, p->outer, p->link, p->outer,
-		p->link);
+		p->link, p->outer, p->link, p->outer, p->link);
 }
 
 /* 10 ms of the rate may go at once, and never less than the largest packet

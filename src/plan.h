@@ -67,7 +67,8 @@ void plan_shape(const struct plan *p, FILE *out);
 void plan_inside_sysctl(FILE *out);
 void plan_host_sysctl(const struct plan *p, FILE *out);
 
-/* On the host: ip -batch. */
+/* On the host: ip -batch.  First whose the link is, then the rest. */
+void plan_mark_link(const struct plan *p, FILE *out);
 void plan_host(const struct plan *p, FILE *out);
 
 /* On the host: the rule of one port, for iptables-restore --noflush. */

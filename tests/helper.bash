@@ -252,7 +252,8 @@ inventory() {
 	find "$ARK_RUN" -mindepth 1 ! \( -type f ! -path "$ARK_RUN/*/*" \) \
 		-printf 'run %P\n'
 	find "$ARK_ROOT" -mindepth 1 ! -name tcg-told -printf 'root %P %y\n'
-	ip -o link show type tun | sed 's/^[0-9]*: \([^:@]*\).*/link \1/'
+	ip -o link | sed -n '/LOOPBACK/!s/^[0-9]*: \([^:@]*\).*/link \1/p'
+	iptables-save | grep -o 'ark:[0-9a-f:]*' | sed 's/^/rule /' || :
 	grep -F -e "$work" /proc/self/mountinfo | sed 's/^/mount /' || :
 	find /sys/fs/cgroup -name '*ark*' -printf 'cgroup %P\n' 2>/dev/null || :
 	losetup -n -O BACK-FILE 2>/dev/null | grep -F "$work" | sed 's/^/loop /' || :

@@ -477,7 +477,12 @@ outer() {
 }
 
 @test "prepare lets nothing through, open does" {
-	expect 0 H ark net down b
+	for verb in down prepare down; do
+		expect 0 H ark net "$verb" b
+		quiet
+	done
+	expect 0 H ip -o link
+	equal "$(grep -c 'ark[0-9a-f]*@' "$out")" 1 links
 	expect 0 H ark net prepare b
 	is_page "$world" 198.51.100.1:9081 ''
 	gets_nothing b 203.0.113.7 80

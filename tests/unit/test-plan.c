@@ -123,6 +123,7 @@ static void test_links(void)
 	FILE *out = begin();
 
 	plan_inside(&p, "/proc/1/ns/net", out);
+	plan_mark_link(&p, out);
 	plan_host(&p, out);
 	fclose(out);
 	is_str(text,
