@@ -195,6 +195,10 @@ bool proc_alive(const struct proc *p);
 /* A pidfd of exactly that process, or -1 and ESRCH.  Owned by the caller. */
 int proc_pidfd(const struct proc *p);
 
+/* Its folder in /proc: what is opened below it is that process', or fails.
+ * Owned by the caller; -1 and errno. */
+int proc_dir(const struct proc *p);
+
 /* Milliseconds of CLOCK_MONOTONIC. */
 uint64_t now_ms(void);
 

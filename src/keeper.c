@@ -83,7 +83,11 @@ static struct keeper new_keeper(struct sandbox *s, const struct vmm *driver)
 	struct keeper k = {
 		.s = s,
 		.driver = driver,
-		.launch = {.console = -1, .errors = -1, .state = -1, .ram = -1},
+		.launch = {.console = -1,
+			   .errors = -1,
+			   .state = -1,
+			   .ram = -1,
+			   .cgroup = -1},
 		.log = {.fd = -1},
 		.pidfd = -1,
 		.events = -1,
@@ -107,6 +111,8 @@ NORETURN static void starting_keeper(struct sandbox *s, const struct start *how,
 	k.launch.uid = how->uid;
 	k.launch.state = how->state;
 	k.launch.ram = how->ram;
+	k.launch.files = how->files;
+	k.launch.n_files = how->n_files;
 	k.result = result;
 	k.ours = true;
 	if (detach(s, (int[]){how->held, result, how->state, how->ram}) < 0 ||

@@ -9,6 +9,7 @@
 #ifndef ARK_KEEPER_H
 #define ARK_KEEPER_H
 
+#include "jail.h"
 #include "vmm.h"
 
 struct start {
@@ -19,6 +20,8 @@ struct start {
 	int state;		 /* saved devices, or -1 for a cold start */
 	int ram;		 /* the memory they belong to, sealed, or -1 */
 	const char *snapshot_id; /* whose memory that is, or NULL */
+	const struct jail_file *files; /* for its /run/restore */
+	size_t n_files;
 };
 
 /* Start the keeper of a sandbox that has just got a slot, and with it the VMM.

@@ -4,14 +4,18 @@
 #ifndef ARK_LAUNCH_H
 #define ARK_LAUNCH_H
 
+#include "jail.h"
 #include "vmm.h"
 
 struct launch {
 	const struct vmm *driver;
 	enum accel accel;
 	uid_t uid;
-	int state;   /* saved devices to be loaded, or -1 for a cold start */
-	int ram;     /* memory to map privately; -1: made here, and set */
+	int state;  /* saved devices to be loaded, or -1 for a cold start */
+	int ram;    /* memory to map privately; -1: made here, and set */
+	int cgroup; /* cgroup v2 directory that it is born in, or -1 */
+	const struct jail_file *files; /* in its /run/restore */
+	size_t n_files;
 	pid_t pid;   /* set: a child of this process */
 	int errors;  /* set: what the VMM prints on stderr */
 	int console; /* set: read end of the console FIFO, non-blocking */

@@ -92,6 +92,22 @@ int proc_pidfd(const struct proc *p)
 	return -1;
 }
 
+int proc_dir(const struct proc *p)
+{
+	char path[32];
+	AUTO_CLOSE int dir = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)p->pid);
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return -1;
+	/* As above: opened first, compared second. */
+	if (proc_alive(p))
+		return steal_fd(&dir);
+	errno = ESRCH;
+	return -1;
+}
+
 uint64_t now_ms(void)
 {
 	struct timespec t;

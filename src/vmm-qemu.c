@@ -444,8 +444,17 @@ static enum vmm_event qemu_event(void *watcher, bool *closed)
 	}
 }
 
+/* Firmware; the links of the first one lead into the others. */
+static const char *const qemu_reads[] = {
+	"/usr/share/qemu",
+	"/usr/share/seabios",
+	"/usr/local/share/qemu",
+	NULL,
+};
+
 const struct vmm vmm_qemu = {
 	.name = "qemu",
+	.reads = qemu_reads,
 	.find = qemu_find,
 	.installed = qemu_installed,
 	.cpu = qemu_cpu,

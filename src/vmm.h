@@ -16,10 +16,10 @@ enum accel { ACCEL_KVM, ACCEL_TCG };
 enum vmm_fd {
 	FD_KERNEL = 3,
 	FD_INITRD,
-	FD_RAM, /* memfd of the size of the guest's memory */
-	FD_TAP,
+	FD_RAM,		 /* memfd of the size of the guest's memory */
+	FD_TAP,		 /* /dev/null for who needs_tun */
 	FD_CONTROL,	 /* listening unix socket */
-	FD_EVENTS,	 /* listening unix socket */
+	FD_EVENTS,	 /* listening unix socket, or a FIFO: events_by_fifo */
 	FD_BASE,	 /* read-only */
 	FD_DISK,	 /* read-write */
 	FD_CONSOLE,	 /* write end of the console FIFO ... */
@@ -64,6 +64,25 @@ enum vmm_event {
 
 struct vmm {
 	const char *name;
+
+	/* What it needs of its jail (jail.h).  Data, so that nobody who starts
+	 * a VMM has to know which one it is. */
+
+	/* Directories that it reads, absolute, NULL at the end; those that the
+	 * host has are in the jail, under the same names, read-only. */
+	const char *const *reads;
+
+	/* It opens tap0 by its name: there is a /dev/net/tun, and the tap
+	 * stays and belongs to its uid. */
+	bool needs_tun;
+
+	/* It opens its descriptors once more, as /proc/self/fd/N: disk and
+	 * console belong to its uid while it runs. */
+	bool opens_paths;
+
+	/* FD_EVENTS is the FIFO SLOT/events, opened for reading and writing:
+	 * without a keeper it fills, it never breaks. */
+	bool events_by_fifo;
 
 	/* Absolute path of the program for `accel`: 0, or -EX_UNAVAILABLE,
 	 * told. */
