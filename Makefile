@@ -23,7 +23,7 @@ HARDEN = -fstack-protector-strong -fstack-clash-protection -fcf-protection \
 	-fPIE -D_FORTIFY_SOURCE=2
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) -fno-common $(CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
-LIBS = -ljansson -lmd -luuid -lcap-ng
+LIBS = -ljansson -lmd -luuid -lcap-ng -lseccomp
 
 ifdef SAN
 HARDEN = -fPIE -fsanitize=$(SAN) -fno-omit-frame-pointer \

@@ -3,33 +3,33 @@
  *
  * Order, and why:
  * 1. As root, in the keeper: open kernel, initrd, base, disk; make the memory,
- *    the sockets, the FIFO.  From now on the VMM needs no path.
- * 2. fork.  The child waits before it becomes a VMM until the keeper has
- *    written its pid and start time into the slot: a VMM that no file knows
- *    of could never be found again.  When the keeper is killed first, the
- *    child reads end of file and ends.
- * 3. Child, still root: a network namespace of its own, the tap in it.
- * 4. Child: descriptors to their agreed numbers, all others closed.
- * 5. Child: no supplementary groups, gid, uid of the slot (never shared:
- *    siblings could ptrace each other), which also empties the capability
- *    sets; bounding set emptied before; no_new_privs; exec.
+ *    the sockets, the FIFOs.  From now on the VMM needs no path of ours.
+ * 2. clone3 into a new PID namespace, and into the cgroup when there is one.
+ *    The VMM is process 1 in it and a child of the keeper outside.
+ * 3. Child, still root: a network namespace with the tap (netns.c), then a root
+ *    of its own (jail.c).  This is most of the work, and done while the keeper
+ *    is at the next point.
+ * 4. The child waits before it becomes a VMM until the keeper has written its
+ *    pid and start time into the slot: a VMM that no file knows of could never
+ *    be found again.  When the keeper is killed first, the child reads end of
+ *    file and ends, and with it its namespaces, which hold all that it made.
+ * 5. Child: descriptors to their agreed numbers, all others closed; those to
+ *    the host's directories are the last way back there.
+ * 6. Child: what it gives up (jail-lock.c); exec.
  */
 #include "launch.h"
 #include "netns.h"
 #include "ram.h"
 #include "unixsock.h"
 
-#include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 /* Descriptors by vmm_fd number, -1 = not open; closed with its scope. */
 struct fd_set_of_vmm {
@@ -55,6 +55,15 @@ int open_console(int run)
 	return openat(run, "console", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 }
 
+/* Who opens its descriptors once more has to own what it writes to; everybody
+ * else must not. */
+static int give(const struct launch *l, int fd)
+{
+	uid_t owner = l->driver->opens_paths ? l->uid : 0;
+
+	return fchown(fd, owner, owner);
+}
+
 static int make_console(const struct sandbox *s, struct launch *l,
 			struct fd_set_of_vmm *set)
 {
@@ -64,12 +73,23 @@ static int make_console(const struct sandbox *s, struct launch *l,
 	set->fd[FD_CONSOLE_HELD] =
 		openat(s->run, "console", O_RDWR | O_CLOEXEC);
 	set->fd[FD_CONSOLE] = openat(s->run, "console", O_WRONLY | O_CLOEXEC);
-	return l->console < 0 || set->fd[FD_CONSOLE] < 0 ? -1 : 0;
+	if (l->console < 0 || set->fd[FD_CONSOLE] < 0)
+		return -1;
+	return give(l, set->fd[FD_CONSOLE]);
 }
 
-static int open_files(const struct sandbox *s, struct launch *l,
-		      const struct vmm_plan *plan, struct fd_set_of_vmm *set,
-		      char *why, size_t size)
+/* Open for reading too: without a keeper a FIFO fills, and is not broken. */
+static int make_events(const struct sandbox *s, const struct launch *l)
+{
+	if (!l->driver->events_by_fifo)
+		return unix_listen(s->run, "event.sock", SOCK_STREAM);
+	if (mkfifoat(s->run, "events", 0600) < 0 && errno != EEXIST)
+		return -1;
+	return openat(s->run, "events", O_RDWR | O_CLOEXEC);
+}
+
+static int open_files(const struct sandbox *s, const struct launch *l,
+		      struct fd_set_of_vmm *set, char *why, size_t size)
 {
 	static const struct {
 		enum vmm_fd number;
@@ -92,13 +112,22 @@ static int open_files(const struct sandbox *s, struct launch *l,
 		if (fd < 0)
 			return explain(why, size, what);
 	}
+	if (give(l, set->fd[FD_DISK]) < 0)
+		return explain(why, size, "give it its disk");
+	return 0;
+}
+
+static int make_channels(const struct sandbox *s, struct launch *l,
+			 const struct vmm_plan *plan, struct fd_set_of_vmm *set,
+			 char *why, size_t size)
+{
 	if (l->ram < 0)
 		l->ram = ram_create(plan->memory);
 	set->fd[FD_RAM] = l->ram < 0 ? -1 : dup(l->ram);
 	if (set->fd[FD_RAM] < 0)
 		return explain(why, size, "make its memory");
 	set->fd[FD_CONTROL] = unix_listen(s->run, "qmp.sock", SOCK_STREAM);
-	set->fd[FD_EVENTS] = unix_listen(s->run, "event.sock", SOCK_STREAM);
+	set->fd[FD_EVENTS] = make_events(s, l);
 	if (set->fd[FD_CONTROL] < 0 || set->fd[FD_EVENTS] < 0)
 		return explain(why, size, "make its sockets");
 	if (make_console(s, l, set) < 0)
@@ -129,25 +158,16 @@ static void place_descriptors(struct fd_set_of_vmm *set)
 		child_fails("close descriptors");
 }
 
-static void drop_privileges(uid_t uid)
-{
-	const struct rlimit no_core = {0, 0};
+/* Everything that the child needs. */
+struct child {
+	const struct launch *launch;
+	struct jail jail;
+	struct fd_set_of_vmm *set;
+	struct vmm_argv *argv;
+	int go; /* one byte: it is on record */
+};
 
-	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
-		child_fails("forbid core files");
-	capng_clear(CAPNG_SELECT_BOTH);
-	if (capng_apply(CAPNG_SELECT_BOUNDS) < 0)
-		child_fails("empty the bounding set");
-	if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 ||
-	    setresuid(uid, uid, uid) < 0)
-		child_fails("become the sandbox' own user");
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		child_fails("set no_new_privs");
-}
-
-NORETURN static void become_vmm(const struct launch *l, int go,
-				struct fd_set_of_vmm *set,
-				struct vmm_argv *argv)
+NORETURN static void become_vmm(const struct child *c)
 {
 	static const char *const environment[] = {"PATH=/usr/bin:/bin",
 						  "LANG=C", NULL};
@@ -155,25 +175,41 @@ NORETURN static void become_vmm(const struct launch *l, int go,
 	char byte;
 	sigset_t none;
 
-	set->fd[FD_TAP] = netns_enter_new(&step);
-	if (set->fd[FD_TAP] < 0)
+	c->set->fd[FD_TAP] =
+		netns_enter_new(c->jail.tun, c->launch->uid, &step);
+	if (c->set->fd[FD_TAP] < 0 || jail_enter(&c->jail, &step) < 0)
 		child_fails(step);
-	if (read_full(go, &byte, 1) != 1)
+	if (read_full(c->go, &byte, 1) != 1)
 		_exit(0);
-	place_descriptors(set);
-	drop_privileges(l->uid);
+	place_descriptors(c->set);
+	if (jail_lock(&c->jail, &step) < 0)
+		child_fails(step);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (chdir("/") < 0)
-		child_fails("go to /");
-	execve(argv->word[0], (char *const *)(uintptr_t)argv->word,
+	execve(c->argv->word[0], (char *const *)(uintptr_t)c->argv->word,
 	       (char *const *)(uintptr_t)environment);
 	child_fails("run the VMM");
 }
 
+/* fork(2), but into a PID namespace and a cgroup: whoever comes in later could
+ * have made others outside. */
+static pid_t fork_away(int cgroup)
+{
+	struct clone_args how = {
+		.flags = CLONE_NEWPID,
+		.exit_signal = SIGCHLD,
+	};
+
+	if (cgroup >= 0) {
+		how.flags |= CLONE_INTO_CGROUP;
+		how.cgroup = (uint64_t)cgroup;
+	}
+	return (pid_t)syscall(SYS_clone3, &how, sizeof(how));
+}
+
 /* fork, record, release. */
 static int start_child(const struct sandbox *s, struct launch *l,
-		       struct fd_set_of_vmm *set, struct vmm_argv *argv)
+		       struct child *c)
 {
 	struct proc vmm;
 	int go[2], errors[2];
@@ -185,12 +221,13 @@ static int start_child(const struct sandbox *s, struct launch *l,
 		close(go[1]);
 		return -1;
 	}
-	l->pid = fork();
+	c->go = go[0];
+	l->pid = fork_away(l->cgroup);
 	if (l->pid == 0) {
 		close(go[1]);
 		if (dup2(errors[1], STDERR_FILENO) < 0)
 			_exit(EX_OSERR);
-		become_vmm(l, go[0], set, argv);
+		become_vmm(c);
 	}
 	close(go[0]);
 	close(errors[1]);
@@ -205,6 +242,34 @@ static int start_child(const struct sandbox *s, struct launch *l,
 	 * keeper as those of any VMM. */
 	close(go[1]);
 	return 0;
+}
+
+/* Only who opens its descriptors once more can profit from a rule for them,
+ * and which do is the VMM's affair. */
+static struct jail jail_of(const struct launch *l, const struct vmm_plan *plan,
+			   const struct fd_set_of_vmm *set)
+{
+	static const struct jail_fd fds[] = {
+		{FD_KERNEL, false}, {FD_INITRD, false}, {FD_BASE, false},
+		{FD_RAM, true},	    {FD_DISK, true},	{FD_CONSOLE, true},
+	};
+	struct stat disk;
+
+	return (struct jail){
+		.program = plan->program,
+		.reads = l->driver->reads,
+		.files = l->files,
+		.n_files = l->n_files,
+		.uid = l->uid,
+		.kvm = l->accel == ACCEL_KVM,
+		.tun = l->driver->needs_tun,
+		.memory = plan->memory,
+		.disk = fstat(set->fd[FD_DISK], &disk) < 0
+				? 0
+				: (uint64_t)disk.st_size,
+		.fds = fds,
+		.n_fds = ARRAY_LEN(fds),
+	};
 }
 
 static int read_plan(const struct sandbox *s, struct vmm_plan *plan)
@@ -242,6 +307,7 @@ int launch_vmm(const struct sandbox *s, struct launch *l, char *why,
 	__attribute__((cleanup(close_all))) struct fd_set_of_vmm set;
 	struct vmm_plan plan = {.accel = l->accel};
 	AUTO_FREE struct vmm_argv *argv = calloc(1, sizeof(*argv));
+	struct child child;
 	char program[256];
 
 	memset(&set, 0xff, sizeof(set));
@@ -256,9 +322,15 @@ int launch_vmm(const struct sandbox *s, struct launch *l, char *why,
 	if (l->accel == ACCEL_TCG)
 		plan.tsc_khz = host_tsc_khz();
 	l->driver->argv(&plan, argv);
-	if (open_files(s, l, &plan, &set, why, size) < 0)
+	if (open_files(s, l, &set, why, size) < 0 ||
+	    make_channels(s, l, &plan, &set, why, size) < 0)
 		return -1;
-	if (start_child(s, l, &set, argv) < 0)
+	/* Nobody can ask the kernel for it afterwards. */
+	if (write_value(s->run, "landlock", "%d", jail_landlock_abi()) < 0)
+		return explain(why, size, "record its jail");
+	child = (struct child){.launch = l, .set = &set, .argv = argv};
+	child.jail = jail_of(l, &plan, &set);
+	if (start_child(s, l, &child) < 0)
 		return explain(why, size, "start the VMM");
 	return 0;
 }

@@ -105,7 +105,16 @@ static int disable_ipv6(void)
 	return write_full(fd, "1", 1);
 }
 
-int netns_enter_new(const char **step)
+/* It stays when we close it; it goes with its namespace. */
+static int give_away(int tap, uid_t uid)
+{
+	if (ioctl(tap, TUNSETOWNER, (unsigned long)uid) < 0 ||
+	    ioctl(tap, TUNSETPERSIST, 1UL) < 0)
+		return -1;
+	return open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
+int netns_enter_new(bool by_name, uid_t uid, const char **step)
 {
 	AUTO_CLOSE int tap = -1;
 	AUTO_CLOSE int sock = -1;
@@ -126,5 +135,5 @@ int netns_enter_new(const char **step)
 	    set_ip_address(sock) < 0 || set_up(sock) < 0 ||
 	    set_neighbour(sock) < 0)
 		return -1;
-	return steal_fd(&tap);
+	return by_name ? give_away(tap, uid) : steal_fd(&tap);
 }

@@ -11,12 +11,16 @@
 #ifndef ARK_NETNS_H
 #define ARK_NETNS_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 #define GUEST_MAC "02:00:0a:00:02:02"
 #define TAP_MAC "02:00:0a:00:02:01"
 
 /* Move this process into a new network namespace and make tap0 in it.  The
  * tap's descriptor, owned by the caller (the device goes with the last one),
- * or -1 and errno, *step naming what failed. */
-int netns_enter_new(const char **step);
+ * or -1 and errno, *step naming what failed.  `by_name`: the tap stays and
+ * belongs to `uid`, who opens it; the descriptor is one of /dev/null. */
+int netns_enter_new(bool by_name, uid_t uid, const char **step);
 
 #endif
