@@ -114,11 +114,16 @@ check-slow:
 bench:
 	tests/bench/run
 
-unit: $(UNIT)
+unit: $(UNIT) build/jail/escape
 $B/unit/%: tests/unit/%.c tests/unit/tap.h $B/libark.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(HARDEN) $(ALL_LDFLAGS) -Isrc -Iguest -o $@ $< \
 		$B/libark.a $(LIBS)
+
+# Runs as a VMM: with the libraries that a VMM finds in its jail, and no others.
+build/jail/%: tests/jail/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(HARDEN) $(ALL_LDFLAGS) -o $@ $<
 
 build/bench/%: tests/bench/%.c $B/libark.a
 	@mkdir -p $(@D)
@@ -154,7 +159,7 @@ build/fuzz/%: tests/fuzz/%.c build/fuzz/libark.a
 
 format:
 	clang-format -i src/*.[ch] guest/*.[ch] tests/unit/*.[ch] \
-		tests/fuzz/*.c tests/bench/*.c
+		tests/fuzz/*.c tests/jail/*.c tests/bench/*.c
 
 clean:
 	rm -rf build $(COMMANDS:%=bin/%)

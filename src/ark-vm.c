@@ -99,8 +99,11 @@ static int logs(struct sandbox *s, const struct options *o)
 static int inspect(struct sandbox *s, const struct options *o)
 {
 	json_t *object = info_json(s);
+	json_t *jail = info_jail(s);
 
 	(void)o;
+	if (object && jail)
+		json_object_set_new(object, "jail", jail);
 	if (!object || json_dumpf(object, stdout, JSON_COMPACT) < 0)
 		return fail(EX_OSERR, "cannot print '%s'", s->name);
 	json_decref(object);

@@ -12,6 +12,10 @@
  * new reference, or NULL when there is no memory. */
 json_t *info_json(const struct sandbox *s);
 
+/* What holds its VMM, read back from the kernel (ark-state(5)); a new
+ * reference, or NULL when no VMM runs. */
+json_t *info_jail(const struct sandbox *s);
+
 /* "kvm", "none (tcg)", or "-" when it does not run. */
 void info_isolation(const struct sandbox *s, char *out, size_t size);
 

@@ -14,7 +14,9 @@
  *    comes, and to make a node takes a capability that it does not have.
  * 5. pivot_root, not chroot: the old root is unmounted, so that there is
  *    nothing to climb back to.
- * 6. The host's name and the host's System V and POSIX queues are left behind
+ * 6. A session of its own: a signal to its process group would reach the
+ * keeper's.
+ * 7. The host's name and the host's System V and POSIX queues are left behind
  *    with the UTS and IPC namespaces.  There is no user namespace: it would be
  *    one in which the VMM is root, and open the kernel's worst parts to it.
  */
@@ -241,7 +243,8 @@ static int make_proc(void)
 
 static int make_root(void)
 {
-	if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS) < 0 ||
+	if (setsid() < 0 ||
+	    unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS) < 0 ||
 	    sethostname("vmm", 3) < 0 ||
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("ark-jail", "/proc", "tmpfs", ROOT_FLAGS,

@@ -32,9 +32,11 @@ status_of() {
 	done
 	equal "$(status_of NoNewPrivs)" 1
 	equal "$(status_of Seccomp)" 2
+	# Ours, and on top of it the VMM's own, on each thread.
 	for thread in "/proc/$vmm/task"/*; do
-		grep -q '^Seccomp:	2$' "$thread/status" ||
-			equal "$(cat "$thread/comm")" 'under seccomp'
+		grep -q '^Seccomp:	2$' "$thread/status" &&
+			[ "$(sed -n 's/^Seccomp_filters:\t//p' "$thread/status")" -ge 2 ] ||
+			equal "$(cat "$thread/comm")" 'under two filters'
 	done
 	grep -q '^Max core file size  *0  *0 ' "/proc/$vmm/limits"
 	[ "$(stat -c %u "/proc/$(pid_of vmm other)")" != "$uid" ]
@@ -71,6 +73,178 @@ status_of() {
 			bash -c 'exec 3<"$1"' _ "$path" 2>/dev/null ||
 			equal "$path" 'not readable'
 	done
+}
+
+@test "the VMM's root: what it needs, read-only, and nothing of it on the host" {
+	for ns in ipc mnt net pid uts; do
+		[ "$(readlink "/proc/$vmm/ns/$ns")" != "$(readlink "/proc/self/ns/$ns")" ]
+		[ "$(readlink "/proc/$vmm/ns/$ns")" != "$(readlink "/proc/$(pid_of vmm other)/ns/$ns")" ]
+	done
+	equal "$(status_of NSpid | tr '\t' ' ')" "$vmm 1"
+	equal "$(ps -o sid= -p "$vmm" | xargs)" "$vmm"
+	# ID PARENT DEV ROOT POINT OPTIONS
+	equal "$(awk '$6 !~ /^ro,/ { print $5 }' "/proc/$vmm/mountinfo")" /run
+	equal "$(awk '$6 !~ /nosuid/' "/proc/$vmm/mountinfo")" ''
+	equal "$(awk '$5 == "/" { print $4, $(NF - 1) }' "/proc/$vmm/mountinfo")" '/ ark-jail'
+	# The only mounts of host files are its program, libraries and firmware.
+	while read -r point; do
+		case $point in
+		/ | /proc | /run | /usr/bin/qemu-* | /usr/local/bin/qemu-* | /etc/ld.so.cache | \
+			/usr/lib* | /lib* | /usr/local/lib | /usr/share/qemu | /usr/share/seabios | \
+			/usr/local/share/qemu) ;;
+		*) equal "$point" 'a mount that a VMM needs' ;;
+		esac
+	done < <(awk '{ print $5 }' "/proc/$vmm/mountinfo")
+	equal "$(ls "/proc/$vmm/root/dev" | grep -vx kvm | xargs)" 'null urandom'
+	equal "$(find "/proc/$vmm/root/run" | sort | sed 's|.*/root||' | xargs)" '/run /run/restore /run/save'
+	equal "$(stat -c '%u %a' "/proc/$vmm/root/run/restore")" '0 755'
+	! grep -E 'ark-(jail|run)' /proc/self/mountinfo
+	! grep -E 'ark-(jail|run)' "/proc/$keeper/mountinfo"
+}
+
+@test "ark inspect shows what holds, as the kernel says it" {
+	expect 0 ark inspect vm
+	silent
+	jq .jail "$out"
+	equal "$(jq -c '.jail | [.own_user, .no_capabilities, .no_new_privs, .root, .writable, .namespaces]' "$out")" \
+		'[true,true,true,"jail",["/run"],["ipc","mnt","net","pid","uts"]]'
+	equal "$(jq .jail.uid "$out")" "$(stat -c %u "/proc/$vmm")"
+	[ "$(jq .jail.seccomp_filters "$out")" -ge 2 ]
+	equal "$(jq .jail.landlock "$out")" "$(cat "$(slot vm)/landlock")"
+	equal "$(jq -c '.jail.limits | keys' "$out")" '["address","core","data","file","files","processes"]'
+	equal "$(jq .jail.limits.core "$out")" 0
+	# Of a process that is in no jail it says so.
+	sleep 60 &
+	cp "$(slot vm)/vmm" "$work/vmm"
+	echo "$! $(awk '{ print $22 }' "/proc/$!/stat")" >"$(slot vm)/vmm"
+	ark inspect vm >"$work/inspect"
+	cp "$work/vmm" "$(slot vm)/vmm"
+	kill $!
+	equal "$(jq -c '.jail | [.own_user, .no_capabilities, .no_new_privs, .root, .namespaces, .seccomp_filters]' "$work/inspect")" \
+		'[false,false,false,"other",[],0]'
+	expect 0 ark create --image mini cold
+	expect 0 ark inspect cold
+	equal "$(jq .jail "$out")" null
+	expect 0 ark rm cold
+}
+
+# as_vmm COMMAND...: in a mount namespace where QEMU is the program that tries
+# to get out.
+as_vmm() {
+	# shellcheck disable=SC2016 # expanded inside
+	escape=$tree/build/jail/escape ESCAPE_VERSION=$(qemu-system-x86_64 --version) unshare -m bash -c '
+		for file in /usr/bin/qemu-system-x86_64 /usr/local/bin/qemu-system-x86_64; do
+			[ ! -e "$file" ] || mount --bind "$escape" "$file"
+		done
+		exec "$@"' bash "$@"
+}
+
+# refused NAME...: these attempts, each of them was made.
+refused() {
+	local name
+	for name; do
+		grep -q "^refused $name E" "$work/tried" || equal "$name" refused
+	done
+}
+
+# at_most NAME MAX: tried, and bounded.
+at_most() {
+	local got
+	got=$(sed -n "s/^limited $1 //p" "$work/tried")
+	[ "$got" -gt 0 ] && [ "$got" -le "$2" ] || equal "$1 $got" "$1 at most $2"
+}
+
+tried_all() {
+	ark logs "$1" >"$work/tried" && grep -qx done "$work/tried"
+}
+
+@test "a VMM that was taken over gets nowhere" {
+	expect 0 ark create --image mini taken
+	# Somebody to attack: sockets of this host, and its processes.
+	socket=$(mktemp -u /run/ark-escape.XXXXXX)
+	python3 - "$socket" <<-'END' 3>&- &
+		import socket, sys, time
+		held = []
+		for address in sys.argv[1], '\0ark-escape':
+		    s = socket.socket(socket.AF_UNIX)
+		    s.bind(address)
+		    s.listen(5)
+		    held.append(s)
+		s = socket.socket()
+		s.bind(('127.0.0.1', 4711))
+		s.listen(5)
+		time.sleep(60)
+	END
+	server=$!
+	soon 5 test -S "$socket"
+	printf 'pid %s\nport 4711\nrun %s\nsocket %s\ndisk %s\n' "$keeper" "$ARK_RUN" \
+		"$socket" "$ARK_ROOT/vm/other/disk" >"$work/told"
+	rm -f "$ARK_ROOT/vm/taken/kernel"
+	cp "$work/told" "$ARK_ROOT/vm/taken/kernel"
+	as_vmm ark start taken >"$work/o" 2>"$work/e" 3>&- &
+	start=$!
+	soon 30 tried_all taken
+	# It still lives: nothing of the host has come to listen.
+	alive "$(slot taken)/vmm"
+	kill $server
+	wait $server || :
+	rm -f "$socket"
+	! timeout 2 bash -c ': </dev/tcp/127.0.0.1/4711' 2>/dev/null
+	wait $start || :
+	cat "$work/tried"
+
+	refused read-shadow read-passwd read-other-disk list-ark-run list-places climb \
+		climb-from-descriptors root-of-init proc-of-keeper proc-sys proc-write
+	refused write-root write-program write-dev write-restore move-restore
+	refused write-kernel write-initrd write-base mode-of-base
+	refused unix-path unix-abstract tcp-host
+	refused raw-socket packet-socket netlink-socket vsock-socket inet6-socket alg-socket
+	refused trace-keeper trace read-keeper signal-keeper signal-all limit-keeper
+	refused become-root become-group exec-own-file exec-memory char-device block-device
+	refused mount-tmpfs mount-proc remount-root new-mount-api unmount chroot pivot-root \
+		unshare-user unshare-mounts clone-user clone3-user setns handle
+	refused bpf perf userfaultfd io-uring keyring add-key module 32-bit-gate \
+		shared-memory message-queue
+	# Where the kernel can forbid it; else nobody is reached by it.
+	[ "$(cat "$(slot vm)/landlock")" -lt 4 ] || refused tcp-listen
+	# Its own memory is its own.
+	equal "$(sed -n 's/^SUCCEEDED //p' "$work/tried" | grep -vx tcp-listen | xargs)" \
+		'write-ram map-ram cut-ram punch-ram'
+
+	at_most fill-run 8388608
+	at_most fill-names 64
+	at_most grow-disk-mib 1100
+	at_most private-memory-mib $((256 + 3072))
+	at_most shared-mappings-mib $((256 + 8192))
+	at_most processes 512
+	at_most descriptors 1024
+	# And whoever else is here lives on.
+	expect 0 ark exec vm true
+	expect 0 ark exec other true
+	expect 0 ark rm -f taken
+	nobody_of_uid
+}
+
+# No process is left of a VMM that has forked 511 times.
+nobody_of_uid() {
+	local uid
+	uid=$(stat -c %u "/proc/$vmm")
+	equal "$(ps -eo uid= | awk -v base="$ARK_TEST_UIDS" '$1 >= base && $1 < base + 200' |
+		sort -u | wc -l)" 2 "uids in use beside $uid"
+}
+
+@test "a clone that was taken over cannot touch what others run on" {
+	expect 0 ark snap take vm s
+	as_vmm timeout 60 ark restore s evil >"$work/o" 2>"$work/e" 3>&- &
+	start=$!
+	soon 30 tried_all evil
+	wait $start || :
+	cat "$work/tried"
+	refused write-kernel write-initrd write-base mode-of-base write-ram map-ram cut-ram punch-ram
+	equal "$(grep -c '^SUCCEEDED' "$work/tried")" 0
+	expect 0 ark snap verify s
+	ark rm -f evil
+	expect 0 ark snap rm s
 }
 
 @test "the sandbox' network namespace holds the tap, the uplink and nothing else" {

@@ -123,8 +123,12 @@ replace() { # FILE COMMAND...: the sandbox' own FILE is what COMMAND prints
 		exec ark start v'
 	says qemu-system-x86
 	# One that cannot be run.
-	printf '#!/bin/sh\necho broken QEMU >&2\nexit 3\n' >"$work/qemu"
-	chmod 755 "$work/qemu" "$work"
+	cat >"$work/qemu.c" <<-'END'
+		#include <stdio.h>
+		int main(void) { fputs("broken QEMU\n", stderr); return 3; }
+	END
+	gcc -o "$work/qemu" "$work/qemu.c"
+	rm "$work/qemu.c"
 	export work
 	expect fail unshare -m bash -c '
 		for file in /usr/bin/qemu-system-x86_64*; do
