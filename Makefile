@@ -121,9 +121,9 @@ $B/unit/%: tests/unit/%.c tests/unit/tap.h $B/libark.a
 		$B/libark.a $(LIBS)
 
 # Runs as a VMM: with the libraries that a VMM finds in its jail, and no others.
-build/jail/%: tests/jail/%.c
+build/jail/escape: $(wildcard tests/jail/*.c) tests/jail/escape.h
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(HARDEN) $(ALL_LDFLAGS) -o $@ $<
+	$(CC) $(ALL_CFLAGS) $(HARDEN) $(ALL_LDFLAGS) -o $@ $(filter %.c,$^)
 
 build/bench/%: tests/bench/%.c $B/libark.a
 	@mkdir -p $(@D)
@@ -159,7 +159,7 @@ build/fuzz/%: tests/fuzz/%.c build/fuzz/libark.a
 
 format:
 	clang-format -i src/*.[ch] guest/*.[ch] tests/unit/*.[ch] \
-		tests/fuzz/*.c tests/jail/*.c tests/bench/*.c
+		tests/fuzz/*.c tests/jail/*.[ch] tests/bench/*.c
 
 clean:
 	rm -rf build $(COMMANDS:%=bin/%)

@@ -58,7 +58,7 @@ static int set_limits(const struct jail *j)
 		 * but addresses, so both are generous: a cgroup is exact. */
 		{RLIMIT_AS, j->memory + ADDRESSES_MORE},
 		{RLIMIT_DATA, j->memory + DATA_MORE},
-		/* Cloud Hypervisor writes the guest's memory as a file. */
+		/* The guest's memory is a file too, and to size one counts. */
 		{RLIMIT_FSIZE, larger(j->memory, j->disk) + FILE_MORE},
 		/* Threads: one a processor, up to 64 for disks, a few more. */
 		{RLIMIT_NPROC, 512},

@@ -141,6 +141,12 @@ int slot_release(struct sandbox *s)
 	if (r < 0)
 		return r;
 	record_end(s);
+	/* So is its uid, which a VMM that opens its disk by name had given to
+	 * the disk. */
+	if (fchownat(s->dir, "disk", 0, 0, AT_SYMLINK_NOFOLLOW) < 0 &&
+	    errno != ENOENT)
+		return fail_errno(EX_IOERR, "cannot take back the disk of '%s'",
+				  s->name);
 	snprintf(number, sizeof(number), "%04x", (unsigned)s->slot & 0xffff);
 	if (remove_tree(run, number) < 0)
 		return fail_errno(EX_OSERR, "cannot remove slot %s", number);
