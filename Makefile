@@ -92,6 +92,7 @@ install: all
 		$(filter-out bin/ark,$(SCRIPTS:%=bin/%)) \
 		guest/mkinitrd guest/extract-vmlinux guest/pick-modules \
 		build/init $(DESTDIR)$(LIBEXECDIR)/
+	install -m 644 share/doctor-host $(DESTDIR)$(LIBEXECDIR)/
 	install -m 644 share/commands share/ark.conf $(DESTDIR)$(DATADIR)/
 	install -D -m 644 -t $(DESTDIR)$(DATADIR)/images share/images/*
 	install -m 644 share/bash-completion/ark $(DESTDIR)$(COMPLETIONDIR)/
