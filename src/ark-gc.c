@@ -5,6 +5,8 @@
  * makes is locked by whoever makes or keeps it, and a lock goes with its
  * process, however that ends.  What can be locked here is nobody's.
  */
+#include "admit.h"
+#include "cgroup.h"
 #include "keeper.h"
 #include "netup.h"
 #include "slot.h"
@@ -117,6 +119,14 @@ static int sweep_network(void)
 	return r < 0 ? r : net_gc(&h);
 }
 
+static int sweep_cgroups(void)
+{
+	AUTO_CLOSE int run = run_open(true);
+	AUTO_CLOSE int lock = run < 0 ? run : admit_lock(run);
+
+	return lock < 0 ? lock : cgroup_gc(run);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const folders[] = {"vm", "snap", "image", "kernel"};
@@ -144,6 +154,9 @@ int main(int argc, char **argv)
 	if (result == 0)
 		result = r;
 	r = sweep_slots();
+	if (result == 0)
+		result = r;
+	r = sweep_cgroups();
 	if (result == 0)
 		result = r;
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {

@@ -32,6 +32,7 @@ static const char help[] =
 	"name\n"
 	"      --disk SIZE     size of the writable disk\n"
 	"  -e, --env K=V       environment of the command; K alone takes ours\n"
+	"      --io-rate RATE  bytes per second of its disk, each way (20M)\n"
 	"  -i, --interactive   accepted; stdin is always attached\n"
 	"  -m, --memory SIZE   memory of the guest\n"
 	"      --name NAME     name of the sandbox, else one is made up\n"
@@ -210,6 +211,7 @@ static int work_and_remove(struct job *job)
 
 enum {
 	OPT_DISK = 256,
+	OPT_IO_RATE,
 	OPT_NAME,
 	OPT_NET_RATE,
 	OPT_POLICY,
@@ -227,6 +229,7 @@ static const struct option long_options[] = {
 	{"disk", required_argument, NULL, OPT_DISK},
 	{"env", required_argument, NULL, 'e'},
 	{"interactive", no_argument, NULL, 'i'},
+	{"io-rate", required_argument, NULL, OPT_IO_RATE},
 	{"memory", required_argument, NULL, 'm'},
 	{"name", required_argument, NULL, OPT_NAME},
 	{"no-stdin", no_argument, NULL, 'n'},
@@ -323,6 +326,9 @@ static void set_option(struct job *job, int option)
 		break;
 	case 'p':
 		spec_publish(&job->spec, optarg);
+		break;
+	case OPT_IO_RATE:
+		spec_io_rate(&job->spec, optarg);
 		break;
 	case OPT_NET_RATE:
 		spec_net_rate(&job->spec, optarg);

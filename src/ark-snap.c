@@ -6,6 +6,7 @@
  * that is loaded before them.  All or none: when one fails, those that came
  * up are removed again, unless --partial says that some are better than none.
  */
+#include "admit.h"
 #include "life.h"
 #include "snap.h"
 
@@ -210,6 +211,25 @@ static int check_prefix(const char *prefix, unsigned count)
 	return free_name("vm", prefix, count, name, &number);
 }
 
+/* Without this the first ones come up only to be removed again.  That there is
+ * room is a guess, each start finds out for itself. */
+static int check_room(const struct snap *snap, unsigned count)
+{
+	const struct demand demand = {
+		.memory = snap->manifest.memory_size,
+		.cpus = snap->manifest.cpus,
+		.snapshot_id = snap->ram >= 0 ? snap->manifest.id : NULL,
+	};
+	AUTO_CLOSE int run = run_open(true);
+	struct conf conf;
+	char what[NAME_MAX_LEN + 32];
+	int r = run < 0 ? run : conf_load(&conf);
+
+	snprintf(what, sizeof(what), "%u of snapshot '%s'", count,
+		 snap->manifest.name);
+	return r < 0 ? r : admit_check(run, &conf, &demand, count, what);
+}
+
 static int fork_snapshot(const char *name, const struct options *o)
 {
 	const char *prefix = o->prefix ? o->prefix : name;
@@ -224,6 +244,8 @@ static int fork_snapshot(const char *name, const struct options *o)
 	r = snap_open(&snap, name, true);
 	if (r == 0)
 		r = check_prefix(prefix, o->count);
+	if (r == 0 && !o->partial)
+		r = check_room(&snap, o->count);
 	if (r < 0)
 		return r;
 	handle_signals(on_signal);

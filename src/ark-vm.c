@@ -15,8 +15,8 @@ static const char usage[] = "ark-vm create|start|stop|kill|pause|resume|wait|"
 static const char help[] =
 	"Usage: ark-vm create [--image IMAGE] [-m SIZE] [--cpus N] "
 	"[--disk SIZE]\n"
-	"                     [-p PORTS] [--policy P] [--net-rate RATE] "
-	"[--rm] [NAME]\n"
+	"                     [-p PORTS] [--policy P] [--net-rate RATE]\n"
+	"                     [--io-rate RATE] [--rm] [NAME]\n"
 	"       ark-vm start|kill|pause|resume|wait|inspect NAME...\n"
 	"       ark-vm stop [-t SECONDS] NAME...\n"
 	"       ark-vm logs [-f] NAME\n"
@@ -30,6 +30,8 @@ static const char help[] =
 	"(rm)\n"
 	"  -f, --follow        go on until the VM ends (logs)\n"
 	"      --image IMAGE   what it is made from (create)\n"
+	"      --io-rate RATE  bytes per second of its disk, each way, 20M "
+	"(create)\n"
 	"  -m, --memory SIZE   memory of the guest (create)\n"
 	"      --net-rate RATE bits per second each way, 10M (create)\n"
 	"  -p, --publish PORTS [ADDRESS:]HOST:GUEST[/udp][=WHAT], or GUEST "
@@ -144,6 +146,7 @@ static const struct verb {
 enum {
 	OPT_IMAGE = 256,
 	OPT_DISK,
+	OPT_IO_RATE,
 	OPT_NET_RATE,
 	OPT_POLICY,
 	OPT_RM,
@@ -156,6 +159,7 @@ static const struct option long_options[] = {
 	{"force", no_argument, NULL, 'f'},
 	{"follow", no_argument, NULL, 'f'},
 	{"image", required_argument, NULL, OPT_IMAGE},
+	{"io-rate", required_argument, NULL, OPT_IO_RATE},
 	{"memory", required_argument, NULL, 'm'},
 	{"net-rate", required_argument, NULL, OPT_NET_RATE},
 	{"policy", required_argument, NULL, OPT_POLICY},
@@ -193,6 +197,9 @@ static void set_option(struct options *o, int option)
 		break;
 	case OPT_IMAGE:
 		o->spec.image = optarg;
+		break;
+	case OPT_IO_RATE:
+		spec_io_rate(&o->spec, optarg);
 		break;
 	case OPT_NET_RATE:
 		spec_net_rate(&o->spec, optarg);

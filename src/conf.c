@@ -34,6 +34,23 @@ static const char *set_net(uint32_t *net, const char *value)
 	return NULL;
 }
 
+static const char *set_percent(unsigned *percent, const char *value)
+{
+	size_t len = strlen(value);
+	const char *why = NULL;
+	long long number;
+	char digits[16];
+
+	if (len < 2 || len > sizeof(digits) || value[len - 1] != '%')
+		return "not a percentage as 150%";
+	memcpy(digits, value, len - 1);
+	digits[len - 1] = '\0';
+	if (!parse_num(digits, 1, 100000, &number, &why))
+		return why;
+	*percent = (unsigned)number;
+	return NULL;
+}
+
 /* One setting out of text; the reason when it is bad. */
 static const char *set(struct conf *c, const char *key, const char *value)
 {
@@ -70,6 +87,10 @@ static const char *set(struct conf *c, const char *key, const char *value)
 		return strcmp(value, c->policy) == 0 ? NULL
 						     : "neither open nor none";
 	}
+	if (strcmp(key, "memory_overcommit") == 0)
+		return set_percent(&c->memory_overcommit, value);
+	if (strcmp(key, "cpu_overcommit") == 0)
+		return set_percent(&c->cpu_overcommit, value);
 	return "unknown key";
 }
 
@@ -121,6 +142,8 @@ int conf_load(struct conf *c)
 		.net = 0x0a140000,
 		.policy = "open",
 		.image = "base",
+		.memory_overcommit = 150,
+		.cpu_overcommit = 1600,
 	};
 	if (!path || !*path)
 		path = "/etc/ark/ark.conf";

@@ -1,6 +1,7 @@
 /*
  * info.c - gather what is known of a sandbox from its files and /proc.
  */
+#include "cgroup.h"
 #include "info.h"
 
 #include <fcntl.h>
@@ -54,6 +55,7 @@ static void add_run(json_t *object, const struct sandbox *s)
 	add_text(object, "vmm", s->run, "vmm-version");
 	info_isolation(s, isolation, sizeof(isolation));
 	json_object_set_new(object, "isolation", json_string(isolation));
+	json_object_set_new(object, "limits", cgroup_json(s));
 }
 
 json_t *info_json(const struct sandbox *s)

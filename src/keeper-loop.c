@@ -2,9 +2,11 @@
  * keeper-loop.c - watch a VMM and bury it.
  *
  * The end, in this order: the last console bytes, the last events (they say
- * why), the network down (its address is not given away before), then `exit`
- * in the slot, then the slot's lock and the held ports go with the process.
+ * why), the network down (its address is not given away before), the cgroup
+ * (which knows whether memory was the reason), then `exit` in the slot, then
+ * the slot's lock and the held ports go with the process.
  */
+#include "cgroup.h"
 #include "keeper-loop.h"
 
 #include <errno.h>
@@ -123,6 +125,8 @@ static void describe_end(struct keeper *k, const siginfo_t *info, char *why,
 {
 	const char *errors = last_error(k);
 
+	if (cgroup_oom(k->s, why, size))
+		return;
 	if (ended_by_us(k, info))
 		snprintf(why, size, "%s", k->verdict);
 	else if (k->last_event == EVENT_PANIC)
@@ -159,6 +163,7 @@ static void bury(struct keeper *k)
 	ready_stop(k);
 	ready_disconnect(k->s);
 	describe_end(k, &info, why, sizeof(why));
+	cgroup_remove(k->s->slot);
 	printable(clean, sizeof(clean), why);
 	if (faccessat(k->s->run, "stopping", F_OK, 0) == 0)
 		write_value(k->s->run, "exit", "stopped");

@@ -8,6 +8,7 @@
  * a keeper that records it.  What kill -9 of both leaves is a slot whose lock
  * nobody holds, which every command and gc can tell from a live one.
  */
+#include "cgroup.h"
 #include "keeper-loop.h"
 #include "keeper.h"
 #include "slot.h"
@@ -123,6 +124,8 @@ NORETURN static void starting_keeper(struct sandbox *s, const struct start *how,
 	console_open(&k.log, s->dir);
 	if (keeper_sock_open(&k.sock, s->run) < 0 ||
 	    ready_reserve(&k, why, sizeof(why)) < 0 ||
+	    cgroup_make(s, how->driver, how->accel, &k.launch.cgroup, why,
+			sizeof(why)) < 0 ||
 	    launch_vmm(s, &k.launch, why, sizeof(why)) < 0) {
 		write_value(s->run, "exit", "dead: %s", why);
 		tell_starter(&k, why);

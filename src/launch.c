@@ -18,6 +18,7 @@
  * 6. Child: what it gives up (jail-lock.c); exec.
  */
 #include "launch.h"
+#include "cgroup.h"
 #include "netns.h"
 #include "ram.h"
 #include "unixsock.h"
@@ -233,7 +234,8 @@ static int start_child(const struct sandbox *s, struct launch *l,
 	close(errors[1]);
 	l->errors = errors[0];
 	if (l->pid < 0 || fcntl(l->errors, F_SETFL, O_NONBLOCK) < 0 ||
-	    proc_of(l->pid, &vmm) < 0 || proc_write(s->run, "vmm", &vmm) < 0 ||
+	    oom_first(l->pid) < 0 || proc_of(l->pid, &vmm) < 0 ||
+	    proc_write(s->run, "vmm", &vmm) < 0 ||
 	    (write_full(go[1], "g", 1) < 0 && errno != EPIPE)) {
 		close(go[1]);
 		return -1;

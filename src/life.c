@@ -5,7 +5,9 @@
  * force kills first and locks then, because the holder of the lock may be a
  * start that waits for that very VM.
  */
+#include "admit.h"
 #include "agent.h"
+#include "cgroup.h"
 #include "keeper.h"
 #include "life.h"
 #include "slot.h"
@@ -89,20 +91,77 @@ static void tell_about_tcg(void)
 	write_value(root, "tcg-told", "1");
 }
 
-static int start_in_slot(struct sandbox *s, struct start *how, uid_t uid_base)
+/* What the sandbox asks for. */
+static int read_demand(const struct sandbox *s, const struct start *how,
+		       struct demand *demand)
 {
+	long long memory, cpus;
+
+	if (read_number(s->dir, "memory", 1, INT64_MAX, &memory) < 0 ||
+	    read_number(s->dir, "cpus", 1, 255, &cpus) < 0)
+		return fail_errno(EX_DATAERR, "cannot read what '%s' asks for",
+				  s->name);
+	*demand = (struct demand){.memory = (uint64_t)memory,
+				  .cpus = (unsigned)cpus,
+				  .snapshot_id = how->snapshot_id};
+	return 0;
+}
+
+/* One start at a time from the count to the record: so the next one counts
+ * this one. */
+static int take_slot(struct sandbox *s, struct start *how,
+		     const struct conf *conf)
+{
+	AUTO_CLOSE int run = run_open(true);
+	AUTO_CLOSE int lock = -1;
+	struct demand demand;
+	char what[NAME_MAX_LEN + 16];
+	int r = run < 0 ? run : read_demand(s, how, &demand);
+
+	if (r < 0)
+		return r;
+	lock = admit_lock(run);
+	if (lock < 0)
+		return lock;
+	snprintf(what, sizeof(what), "sandbox '%s'", s->name);
+	r = admit_check(run, conf, &demand, 1, what);
+	if (r < 0)
+		return r;
 	how->held = slot_alloc(s);
 	if (how->held < 0)
 		return how->held;
-	how->uid = uid_base + (uid_t)s->slot;
-	if (write_value(s->run, "accel", "%s", accel_word(how->accel)) < 0 ||
-	    (how->snapshot_id &&
-	     write_value(s->run, "snapshot-id", "%s", how->snapshot_id) < 0)) {
-		close(how->held);
-		return fail_errno(EX_IOERR, "cannot record how '%s' runs",
-				  s->name);
+	if (admit_record(s->run, &demand) == 0)
+		return 0;
+	return fail_errno(EX_IOERR, "cannot record what '%s' asks for",
+			  s->name);
+}
+
+static int start_in_slot(struct sandbox *s, struct start *how,
+			 const struct conf *conf)
+{
+	int r = take_slot(s, how, conf);
+
+	if (r == 0 &&
+	    write_value(s->run, "accel", "%s", accel_word(how->accel)) < 0)
+		r = fail_errno(EX_IOERR, "cannot record how '%s' runs",
+			       s->name);
+	if (r < 0) {
+		if (how->held >= 0)
+			close(how->held);
+		return r;
 	}
+	how->uid = conf->uid_base + (uid_t)s->slot;
 	return keeper_start(s, how);
+}
+
+/* Said aloud, as all that was asked for and does not hold. */
+static void tell_about_limits(const struct sandbox *s)
+{
+	if (!cgroup_limits_io(s))
+		warn_line("no limit on the disk of '%s': --io-rate needs the "
+			  "io controller of cgroup version 2 and a file "
+			  "system on one disk",
+			  s->name);
 }
 
 int vm_choose(struct start *how)
@@ -131,9 +190,11 @@ int vm_begin(struct sandbox *s, struct start *how)
 		return r;
 	if (how->accel == ACCEL_TCG)
 		tell_about_tcg();
-	r = start_in_slot(s, how, conf.uid_base);
-	if (r == 0)
+	r = start_in_slot(s, how, &conf);
+	if (r == 0) {
+		tell_about_limits(s);
 		return 0;
+	}
 	sandbox_probe(s);
 	end_now(s);
 	return r;

@@ -117,19 +117,6 @@ static int choose_back_end(struct nethost *h)
 
 /* ---- open, lock --------------------------------------------------------- */
 
-static int canonical_run(struct nethost *h)
-{
-	char link[64];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", h->run);
-	n = readlink(link, h->run_path, sizeof(h->run_path) - 1);
-	if (n < 0)
-		return fail_errno(EX_OSERR, "cannot find the path of ARK_RUN");
-	h->run_path[n] = '\0';
-	return 0;
-}
-
 int nethost_open(struct nethost *h)
 {
 	struct conf conf;
@@ -140,9 +127,8 @@ int nethost_open(struct nethost *h)
 	h->run = run_open(true);
 	if (h->run < 0)
 		return h->run;
-	r = canonical_run(h);
-	if (r < 0)
-		return r;
+	if (run_canonical(h->run, h->run_path) < 0)
+		return fail_errno(EX_OSERR, "cannot find the path of ARK_RUN");
 	h->lock = openat(h->run, "net.lock",
 			 O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (h->lock < 0)

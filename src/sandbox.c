@@ -103,6 +103,9 @@ static int write_spec(int dir, const struct sandbox_spec *spec)
 	if (spec->net_rate && put(dir, "net-rate", "%llu",
 				  (unsigned long long)spec->net_rate) < 0)
 		return -1;
+	if (spec->io_rate &&
+	    put(dir, "io-rate", "%llu", (unsigned long long)spec->io_rate) < 0)
+		return -1;
 	if (spec->n_ports &&
 	    ports_write(dir, "publish", spec->ports, spec->n_ports) < 0)
 		return -1;

@@ -8,6 +8,7 @@
  * 3. The slot names its sandbox before the sandbox names its slot: a sandbox
  *    never points to a slot that could be somebody else's.
  */
+#include "cgroup.h"
 #include "netup.h"
 #include "slot.h"
 
@@ -140,6 +141,7 @@ int slot_release(struct sandbox *s)
 	r = faccessat(s->run, "net", F_OK, 0) == 0 ? disconnect(s) : 0;
 	if (r < 0)
 		return r;
+	cgroup_remove(s->slot);
 	record_end(s);
 	/* So is its uid, which a VMM that opens its disk by name had given to
 	 * the disk. */

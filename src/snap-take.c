@@ -201,7 +201,8 @@ static int describe(const struct sandbox *s, const char *name,
 /* What a clone is connected like. */
 static int copy_settings(const struct sandbox *s, int stage)
 {
-	static const char *const names[] = {"policy", "net-rate", "publish"};
+	static const char *const names[] = {"policy", "net-rate", "io-rate",
+					    "publish"};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		int r;

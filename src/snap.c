@@ -197,6 +197,8 @@ static int make_sandbox(const struct snap *snap, const char *name, bool made_up)
 		spec.policy = policy;
 	if (read_number(snap->dir, "net-rate", 1, INT64_MAX, &rate) == 0)
 		spec.net_rate = (uint64_t)rate;
+	if (read_number(snap->dir, "io-rate", 1, INT64_MAX, &rate) == 0)
+		spec.io_rate = (uint64_t)rate;
 	return sandbox_create_from(name, &spec, snap->dir);
 }
 

@@ -93,3 +93,14 @@ void spec_net_rate(struct sandbox_spec *spec, const char *text)
 		    text);
 	spec->net_rate = (uint64_t)value * unit;
 }
+
+/* Below a megabyte a second a guest's disk stands still, and with it its VMM in
+ * system calls that no signal ends. */
+void spec_io_rate(struct sandbox_spec *spec, const char *text)
+{
+	uint64_t rate = size_of("--io-rate", text);
+
+	if (rate < 1 << 20 || rate > 1ULL << 40)
+		die(EX_USAGE, "bad --io-rate '%s': between 1M and 1T", text);
+	spec->io_rate = rate;
+}

@@ -136,6 +136,19 @@ int run_open(bool writing)
 	return steal_fd(&run);
 }
 
+int run_canonical(int run, char *path)
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", run);
+	n = readlink(link, path, PATH_MAX - 1);
+	if (n < 0)
+		return -1;
+	path[n] = '\0';
+	return 0;
+}
+
 /* Open the slot that the sandbox says it holds; it is ours only when the slot
  * says so as well (it may have been given away since).  Sets s->slot. */
 static void open_slot(struct sandbox *s)

@@ -32,6 +32,10 @@ int root_open(const char *folder);
  * boot).  Not writing: -1 and ENOENT, quietly, when it is missing or stale. */
 int run_open(bool writing);
 
+/* The path of ARK_RUN without links, at least PATH_MAX bytes: what names of
+ * kernel objects are marked with.  0, or -1 and errno. */
+int run_canonical(int run, char *path);
+
 enum vm_state {
 	VM_CREATED, /* never started */
 	VM_RUNNING,
@@ -95,6 +99,7 @@ struct sandbox_spec {
 	const char *snapshot; /* that it is restored from, or NULL */
 	const char *policy;   /* "open" or "none" */
 	uint64_t net_rate;    /* bits per second each way; 0: no limit */
+	uint64_t io_rate;     /* bytes per second each way; 0: no limit */
 	struct port *ports;   /* to publish; owned by the caller */
 	size_t n_ports;
 };
@@ -129,6 +134,8 @@ struct conf {
 	uint32_t net;	    /* a /16; + slot = outer address (host order) */
 	const char *policy; /* "open" or "none" */
 	char image[NAME_MAX_LEN + 1];
+	/* Percent of the host's that may be promised to what runs. */
+	unsigned memory_overcommit, cpu_overcommit;
 };
 
 /* Values of /etc/ark/ark.conf ($ARK_CONF), else the defaults.  A line that is

@@ -83,6 +83,9 @@ struct vmm {
 	/* FD_EVENTS is the FIFO SLOT/events, opened for reading and writing:
 	 * without a keeper it fills, it never breaks. */
 	bool events_by_fifo;
+	/* By accel: what it needs itself at most, MiB, beside the guest's
+	 * memory and what grows with that (cgroup.c). */
+	unsigned overhead_mib[ACCEL_TCG + 1];
 
 	/* Absolute path of the program for `accel`: 0, or -EX_UNAVAILABLE,
 	 * told. */

@@ -64,10 +64,35 @@ ours() {
 	done
 }
 
+# mark RUN: the hash that ark's names of kernel objects carry (FNV-1a).
+mark() {
+	local i code hash=2166136261 path
+	path=$(readlink -m "$1")
+	for ((i = 0; i < ${#path}; i++)); do
+		printf -v code %d "'${path:i:1}"
+		hash=$(((hash ^ code) * 16777619 & 0xffffffff))
+	done
+	printf %08x "$hash"
+}
+
+# groups_of RUN: its cgroups; those of other files are none of ours.
+groups_of() {
+	find /sys/fs/cgroup -type d -path '*/ark/*' -name "????-$(mark "$1")"
+}
+
 # sweep DIR: all of a test file's state, and whoever still uses it.
 sweep() {
 	kill_slots "$1/run"
 	kill_slots "$1/run2"
+	local run group i
+	for run in "$1/run" "$1/run2"; do
+		for group in $(groups_of "$run"); do
+			for i in {1..20}; do
+				! rmdir "$group" 2>/dev/null || break
+				sleep 0.1
+			done
+		done
+	done
 	rm -rf --one-file-system "$1"
 }
 
@@ -255,7 +280,7 @@ inventory() {
 	ip -o link | sed -n '/LOOPBACK/!s/^[0-9]*: \([^:@]*\).*/link \1/p'
 	iptables-save | grep -o 'ark:[0-9a-f:]*' | sed 's/^/rule /' || :
 	grep -F -e "$work" /proc/self/mountinfo | sed 's/^/mount /' || :
-	find /sys/fs/cgroup -name '*ark*' -printf 'cgroup %P\n' 2>/dev/null || :
+	groups_of "$ARK_RUN" | sed 's/^/cgroup /'
 	losetup -n -O BACK-FILE 2>/dev/null | grep -F "$work" | sed 's/^/loop /' || :
 }
 

@@ -27,6 +27,8 @@ static void test_defaults(void)
 	ok(c.uid_base >= 65536, "uids that nobody else has");
 	is_num(c.net, 0x0a140000, "net");
 	is_str(c.policy, "open", "policy");
+	is_num(c.memory_overcommit, 150, "memory_overcommit");
+	is_num(c.cpu_overcommit, 1600, "cpu_overcommit");
 	is_num(load("\n# comment\n   \n\t# another\n\n"), 0, "comments");
 	is_num(c.cpus, 1, "change nothing");
 }
@@ -46,6 +48,10 @@ static void test_values(void)
 	is_num(load("net = 172.30.0.0/16\npolicy = none\n"), 0, "network");
 	is_num(c.net, 0xac1e0000, "net");
 	is_str(c.policy, "none", "policy");
+	is_num(load("memory_overcommit = 1%\ncpu_overcommit = 100000%\n"), 0,
+	       "over-commit");
+	is_num(c.memory_overcommit, 1, "memory_overcommit");
+	is_num(c.cpu_overcommit, 100000, "cpu_overcommit");
 	ok(told_nothing(), "and nothing is told");
 }
 
@@ -81,6 +87,15 @@ static void test_bad(void)
 		{"net = 300.1.0.0/16\n", ":1: net: "},
 		{"net = fd00::/16\n", ":1: net: "},
 		{"net =\n", ":1: net: "},
+		{"memory_overcommit = 150\n", ":1: memory_overcommit: "},
+		{"memory_overcommit = %\n", ":1: memory_overcommit: "},
+		{"memory_overcommit = 0%\n", ":1: memory_overcommit: "},
+		{"memory_overcommit = 100001%\n", ":1: memory_overcommit: "},
+		{"cpu_overcommit = 1.5%\n", ":1: cpu_overcommit: "},
+		{"cpu_overcommit = -5%\n", ":1: cpu_overcommit: "},
+		{"cpu_overcommit = 5%%\n", ":1: cpu_overcommit: "},
+		{"cpu_overcommit = 0000000000000000005%\n",
+		 ":1: cpu_overcommit: "},
 		{"policy = some\n", ":1: policy: "},
 		{"policy = Open\n", ":1: policy: "},
 		{"policy =\n", ":1: policy: "},

@@ -51,7 +51,7 @@ static void test_words(void)
 		const char *option, *value;
 	} rows[] = {
 		{"-name", "ark-demo-1"},
-		{"-accel", "tcg"},
+		{"-accel", "tcg,tb-size=256"},
 		{"-smp", "2"},
 		{"-m", "256M"},
 		{"-display", "none"},
