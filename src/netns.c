@@ -16,8 +16,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#define TAP_NAME "tap0"
-
 static void set_address(struct sockaddr *where, const char *address)
 {
 	struct sockaddr_in in = {.sin_family = AF_INET};

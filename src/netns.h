@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#define TAP_NAME "tap0"
 #define GUEST_MAC "02:00:0a:00:02:02"
 #define TAP_MAC "02:00:0a:00:02:01"
 

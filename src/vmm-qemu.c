@@ -28,11 +28,6 @@
 #define STRING(x) STRING_OF(x)
 #define STRING_OF(x) #x
 
-static const char kernel_words[] =
-	"console=ttyS0 quiet panic=-1 net.ifnames=0 cryptomgr.notests "
-	"rcupdate.rcu_expedited=1 initcall_blacklist=init_kprobe_trace,"
-	"load_system_certificate_list,crypto_kdf108_init ark.basefs=ext4";
-
 /* PTI makes every system call 15 times slower under TCG, and there is nothing
  * that it could protect: TCG itself is no boundary. */
 static const char tcg_words[] = "tsc=reliable mitigations=off";
@@ -158,12 +153,12 @@ static void add_kernel(const struct vmm_plan *plan, struct vmm_argv *argv)
 	argv_add(argv, "/proc/self/fd/%d", FD_INITRD);
 	argv_add(argv, "-append");
 	if (plan->accel == ACCEL_TCG && plan->tsc_khz)
-		argv_add(argv, "%s %s tsc_early_khz=%u", kernel_words,
+		argv_add(argv, "%s %s tsc_early_khz=%u", vmm_kernel_words,
 			 tcg_words, plan->tsc_khz);
 	else if (plan->accel == ACCEL_TCG)
-		argv_add(argv, "%s %s", kernel_words, tcg_words);
+		argv_add(argv, "%s %s", vmm_kernel_words, tcg_words);
 	else
-		argv_add(argv, "%s", kernel_words);
+		argv_add(argv, "%s", vmm_kernel_words);
 }
 
 /* -S: the VM waits for `cont`, or it would run before it has been loaded into

@@ -8,6 +8,11 @@
 #include <stdarg.h>
 #include <x86intrin.h>
 
+const char vmm_kernel_words[] =
+	"console=ttyS0 quiet panic=-1 net.ifnames=0 cryptomgr.notests "
+	"rcupdate.rcu_expedited=1 initcall_blacklist=init_kprobe_trace,"
+	"load_system_certificate_list,crypto_kdf108_init ark.basefs=ext4";
+
 void argv_add(struct vmm_argv *argv, const char *fmt, ...)
 {
 	size_t room = sizeof(argv->text) - argv->used;

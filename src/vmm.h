@@ -38,6 +38,9 @@ struct vmm_plan {
 	bool restore;	  /* wait for a saved state instead of booting */
 };
 
+/* What every guest's kernel is told, by whatever VMM. */
+extern const char vmm_kernel_words[];
+
 #define VMM_ARGS_MAX 80
 
 struct vmm_argv {
