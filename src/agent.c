@@ -1,12 +1,19 @@
 /*
  * agent.c - find the agent of a sandbox and ask it.
  *
- * The agent is reached by TCP inside the sandbox's own network namespace.
- * That namespace has no name: it is the VMM's, it lives as long as the VMM,
- * and it is entered through a pidfd, so it cannot be another sandbox's by
- * accident, whatever the pid is used for since.
+ * 1. By TCP it is reached inside the sandbox's own network namespace.  That
+ *    has no name: it is the VMM's, it lives as long as the VMM, and it is
+ *    entered through a pidfd, so it cannot be another sandbox's by accident,
+ *    whatever the pid is used for since.
+ * 2. By vsock it is reached through a socket that the VMM has made in its jail,
+ *    in a directory that the VMM can write to.  So no link in it is followed,
+ *    the socket itself is connected to and not its name, and the one who
+ * listens must be that VMM: or we would lend our root to it, to talk to any
+ * socket of the host.
  */
 #include "agent.h"
+#include "unixsock.h"
+#include "vmm.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,6 +23,8 @@
 #include <sched.h>
 #include <sys/socket.h>
 #include <uuid/uuid.h>
+
+/* ---- TCP ---------------------------------------------------------------- */
 
 static int enter_network(const struct proc *vmm)
 {
@@ -70,7 +79,7 @@ static int connect_here(unsigned ms)
 
 /* There and back: a socket stays where it was made, and this process has other
  * things to do at home (a network to take down, perhaps). */
-int agent_connect(const struct proc *vmm, unsigned ms)
+static int connect_tcp(const struct proc *vmm, unsigned ms)
 {
 	AUTO_CLOSE int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	int fd, saved;
@@ -85,6 +94,87 @@ int agent_connect(const struct proc *vmm, unsigned ms)
 	errno = saved;
 	return fd;
 }
+
+/* ---- vsock -------------------------------------------------------------- */
+
+static int check_peer(int fd, const struct proc *vmm)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -1;
+	if (peer.pid == vmm->pid && proc_alive(vmm))
+		return 0;
+	errno = EPERM;
+	return -1;
+}
+
+/* Byte by byte: what comes after the line is the agent's. */
+static int read_line(int fd, char *line, size_t size, unsigned ms)
+{
+	struct pollfd poller = {.fd = fd, .events = POLLIN};
+	uint64_t end = now_ms() + ms;
+
+	for (size_t len = 0; len + 1 < size;) {
+		uint64_t now = now_ms();
+		int n = poll(&poller, 1, now < end ? (int)(end - now) : 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			errno = ETIMEDOUT;
+		if (n <= 0)
+			return -1;
+		if (recv(fd, line + len, 1, 0) != 1) {
+			errno = ECONNREFUSED; /* nobody listens in the guest */
+			return -1;
+		}
+		if (line[len] == '\n') {
+			line[len] = '\0';
+			return 0;
+		}
+		len++;
+	}
+	errno = EPROTO;
+	return -1;
+}
+
+/* "CONNECT 1024" is answered with "OK 1073741824", the host's port. */
+static int connect_vsock(const struct proc *vmm, const char *path, unsigned ms)
+{
+	static const char ask[] = "CONNECT " STRING(AGENT_PORT) "\n";
+	AUTO_CLOSE int node =
+		jail_open(vmm, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	AUTO_CLOSE int fd = -1;
+	char line[32];
+
+	if (node < 0)
+		return -1;
+	fd = unix_connect_node(node, SOCK_STREAM);
+	if (fd < 0 || check_peer(fd, vmm) < 0 ||
+	    send(fd, ask, sizeof(ask) - 1, MSG_NOSIGNAL) < 0 ||
+	    read_line(fd, line, sizeof(line), ms) < 0)
+		return -1;
+	if (strncmp(line, "OK ", 3) != 0) {
+		errno = EPROTO;
+		return -1;
+	}
+	return steal_fd(&fd);
+}
+
+int agent_connect(const struct sandbox *s, unsigned ms)
+{
+	const struct vmm *driver = vmm_of(s);
+
+	if (!driver)
+		return -1;
+	if (driver->vsock)
+		return connect_vsock(&s->vmm, driver->vsock, ms);
+	return connect_tcp(&s->vmm, ms);
+}
+
+/* ---- requests ----------------------------------------------------------- */
 
 int agent_hello(int fd, enum op op, const unsigned char *generation)
 {
@@ -148,7 +238,7 @@ int agent_open(struct sandbox *s, enum op op)
 		return r;
 	if (agent_generation(s, generation) < 0)
 		return fail(EX_ARK, "sandbox '%s' has no generation", s->name);
-	fd = agent_connect(&s->vmm, 10000);
+	fd = agent_connect(s, 10000);
 	if (fd < 0)
 		return fail_errno(EX_ARK, "cannot reach the agent of '%s'",
 				  s->name);

@@ -8,10 +8,11 @@
 #include "proto.h"
 #include "state.h"
 
-/* Connect to the agent of a running VM, from within the sandbox's network
- * namespace (that of its VMM): the agent listens on nothing else.  The socket,
- * or -1 and errno (ETIMEDOUT after `ms`). */
-int agent_connect(const struct proc *vmm, unsigned ms);
+/* Connect to the agent of a running VM: over vsock where its VMM has that, else
+ * from within the sandbox's network namespace (that of its VMM).  The agent
+ * listens on nothing else.  The socket, or -1 and errno (ETIMEDOUT after
+ * `ms`). */
+int agent_connect(const struct sandbox *s, unsigned ms);
 
 /* As agent_connect(), for commands: a sandbox that does not run, is paused or
  * is not ready is told and -EX_ARK.  Starts a new keeper when the old one has

@@ -147,7 +147,7 @@ static const char *probe(const struct sandbox *s)
 		return "-";
 	if (agent_generation(s, generation) < 0)
 		return "no";
-	fd = agent_connect(&s->vmm, 2000);
+	fd = agent_connect(s, 2000);
 	if (fd < 0 || agent_hello(fd, OP_PING, generation) < 0 ||
 	    frame_send(fd, FRAME_GO, NULL, 0) < 0 ||
 	    agent_finish(fd, why, sizeof(why)) != 0) {

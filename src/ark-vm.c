@@ -121,11 +121,14 @@ static int remove_it(struct sandbox *s, const struct options *o)
 /* A command that finds a VM without a keeper runs this; users need not. */
 static int adopt(struct sandbox *s, const struct options *o)
 {
+	const struct vmm *driver;
 	int r;
-	const struct vmm *driver = vmm_choose(&r);
 
 	(void)o;
-	return r < 0 ? r : keeper_adopt(s, driver);
+	if (!s->slot)
+		return 0;
+	driver = vmm_recorded(s, &r);
+	return driver ? keeper_adopt(s, driver) : r;
 }
 
 static const struct verb {

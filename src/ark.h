@@ -29,6 +29,8 @@
 #define PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define NORETURN __attribute__((noreturn))
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define STRING(number) STRING_OF(number)
+#define STRING_OF(text) #text
 
 /* Scope-owned resources: released when the variable leaves its scope.
  * steal_fd() and steal_ptr() hand ownership on to whoever called us. */

@@ -35,6 +35,10 @@ const char *ch_version_refused(const char *version);
 /* NULL, or what an accepted version lacks. */
 const char *ch_version_lacks(const char *version);
 
+/* Is there one on this host that can be used with `accel`?  Nothing is told but
+ * that a program does not answer. */
+bool ch_usable(enum accel accel);
+
 /* ---- events ------------------------------------------------------------- */
 
 #define CH_EVENT_MAX ((size_t)4096) /* an atomic write to a pipe */

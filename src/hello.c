@@ -25,7 +25,7 @@ static int open_agent(const struct sandbox *s, enum op op,
 		      const unsigned char *generation)
 {
 	const struct timeval limit = {.tv_sec = ANSWER_SECONDS};
-	AUTO_CLOSE int fd = agent_connect(&s->vmm, CONNECT_MS);
+	AUTO_CLOSE int fd = agent_connect(s, CONNECT_MS);
 
 	if (fd < 0)
 		return -1;

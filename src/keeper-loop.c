@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 void tell_starter(struct keeper *k, const char *text)
@@ -59,6 +60,12 @@ static void read_errors(struct keeper *k)
 
 /* ---- events ------------------------------------------------------------- */
 
+static void kill_vmm(const struct keeper *k)
+{
+	if (k->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
+}
+
 static void one_event(struct keeper *k, enum vmm_event event)
 {
 	switch (event) {
@@ -81,6 +88,8 @@ static void one_event(struct keeper *k, enum vmm_event event)
 		/* A panic is followed by the shutdown that it causes. */
 		if (k->last_event != EVENT_PANIC)
 			k->last_event = event;
+		if (k->driver->outlives_guest && event != EVENT_POWEROFF)
+			kill_vmm(k);
 		break;
 	case EVENT_NONE:
 		break;

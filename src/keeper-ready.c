@@ -221,16 +221,20 @@ static void hello_ended(struct keeper *k)
 /* A restored guest's agent listens as soon as it runs. */
 static void load_ended(struct keeper *k)
 {
+	bool restored = k->launch.state >= 0;
 	char why[400];
 
 	if (end_step(&k->load, why, sizeof(why)) != 0)
-		give_up(k, "cannot load its state", *why ? why : "no answer");
+		give_up(k, restored ? "cannot load its state" : "cannot boot",
+			*why ? why : "no answer");
+	if (!restored)
+		return;
 	close(k->launch.state);
 	k->launch.state = -1;
 	k->next_hello = 0;
 }
 
-/* A child loads: that takes the time that QEMU needs to come up, and the
+/* A child loads: that takes the time that the VMM needs to come up, and the
  * console has a reader meanwhile. */
 static int start_load(struct keeper *k)
 {
@@ -240,11 +244,17 @@ static int start_load(struct keeper *k)
 		return -1;
 	k->load.pid = fork();
 	if (k->load.pid == 0) {
-		char why[400] = "";
-		int r = k->driver->load(k->s->run, k->launch.state, why,
-					sizeof(why));
+		struct vmm_plan plan = {.accel = k->launch.accel,
+					.restore = k->launch.state >= 0};
+		char why[400] = "cannot read its settings";
+		int r = vmm_plan_read(k->s, &plan);
 
-		(void)!write(ends[1], why, strlen(why));
+		if (r == 0)
+			r = k->driver->load(k->s, &plan, k->launch.state, why,
+					    sizeof(why));
+
+		if (r < 0)
+			(void)!write(ends[1], why, strlen(why));
 		_exit(r < 0 ? EX_OSERR : 0);
 	}
 	close(ends[1]);
@@ -273,6 +283,9 @@ void ready_begin(struct keeper *k)
 	connect_it(k, k->launch.state < 0 ? "up" : "prepare");
 	if (k->launch.state >= 0 && start_load(k) < 0)
 		give_up(k, "cannot load its state", strerror(errno));
+	if (k->launch.state < 0 && k->ours && k->driver->boots_by_load &&
+	    start_load(k) < 0)
+		give_up(k, "cannot boot", strerror(errno));
 }
 
 /* The agent's line on the console only tells when to try: a guest that prints

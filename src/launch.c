@@ -274,19 +274,6 @@ static struct jail jail_of(const struct launch *l, const struct vmm_plan *plan,
 	};
 }
 
-static int read_plan(const struct sandbox *s, struct vmm_plan *plan)
-{
-	long long memory, cpus;
-
-	if (read_number(s->dir, "memory", 1 << 20, INT64_MAX, &memory) < 0 ||
-	    read_number(s->dir, "cpus", 1, 255, &cpus) < 0)
-		return -1;
-	plan->name = s->name;
-	plan->memory = (uint64_t)memory;
-	plan->cpus = (unsigned)cpus;
-	return 0;
-}
-
 /* The rate is the host's and is measured once per boot: ARK_RUN does not
  * outlive one. */
 unsigned host_tsc_khz(void)
@@ -313,7 +300,7 @@ int launch_vmm(const struct sandbox *s, struct launch *l, char *why,
 	char program[256];
 
 	memset(&set, 0xff, sizeof(set));
-	if (!argv || read_plan(s, &plan) < 0)
+	if (!argv || vmm_plan_read(s, &plan) < 0)
 		return explain(why, size, "read its settings");
 	if (l->driver->find(l->accel, program, sizeof(program)) < 0) {
 		snprintf(why, size, "no program for %s", l->driver->name);

@@ -142,7 +142,8 @@ static int start_in_slot(struct sandbox *s, struct start *how,
 	int r = take_slot(s, how, conf);
 
 	if (r == 0 &&
-	    write_value(s->run, "accel", "%s", accel_word(how->accel)) < 0)
+	    (write_value(s->run, "driver", "%s", how->driver->name) < 0 ||
+	     write_value(s->run, "accel", "%s", accel_word(how->accel)) < 0))
 		r = fail_errno(EX_IOERR, "cannot record how '%s' runs",
 			       s->name);
 	if (r < 0) {
@@ -169,14 +170,41 @@ int vm_choose(struct start *how)
 	int r;
 
 	*how = (struct start){.held = -1, .state = -1, .ram = -1};
-	how->driver = vmm_choose(&r);
-	return r < 0 ? r : accel_choose(&how->accel);
+	r = accel_choose(&how->accel);
+	if (r == 0)
+		how->driver = vmm_choose(how->accel, &r);
+	return r;
+}
+
+/* What its jail has to have from the start, then the start. */
+static int start_with_files(struct sandbox *s, struct start *how,
+			    const struct conf *conf)
+{
+	struct jail_file files[VMM_FILES_MAX];
+	struct vmm_plan plan = {.accel = how->accel, .restore = true};
+	int n = 0, r;
+
+	if (how->state >= 0 && how->driver->files) {
+		if (vmm_plan_read(s, &plan) < 0)
+			return fail_errno(EX_DATAERR,
+					  "cannot read the settings of '%s'",
+					  s->name);
+		n = how->driver->files(&plan, how->state, files);
+		if (n < 0)
+			return n;
+	}
+	how->files = files;
+	how->n_files = (size_t)n;
+	r = start_in_slot(s, how, conf);
+	while (n-- > 0)
+		free((void *)(uintptr_t)files[n].data);
+	return r;
 }
 
 int vm_begin(struct sandbox *s, struct start *how)
 {
 	struct conf conf;
-	char program[256];
+	char version[32];
 	int r = sandbox_lock(s);
 
 	if (r < 0)
@@ -185,12 +213,13 @@ int vm_begin(struct sandbox *s, struct start *how)
 		return fail(EX_CANTCREAT, "sandbox '%s' is %s already", s->name,
 			    state_word(s));
 	if ((r = conf_load(&conf)) < 0 ||
-	    (r = how->driver->find(how->accel, program, sizeof(program))) < 0 ||
+	    (r = how->driver->installed(how->accel, version, sizeof(version))) <
+		    0 ||
 	    (r = slot_release(s)) < 0)
 		return r;
 	if (how->accel == ACCEL_TCG)
 		tell_about_tcg();
-	r = start_in_slot(s, how, &conf);
+	r = start_with_files(s, how, &conf);
 	if (r == 0) {
 		tell_about_limits(s);
 		return 0;
@@ -218,7 +247,7 @@ static void ask_poweroff(const struct sandbox *s)
 
 	if (agent_generation(s, generation) < 0)
 		return;
-	fd = agent_connect(&s->vmm, 1000);
+	fd = agent_connect(s, 1000);
 	if (fd < 0 || agent_hello(fd, OP_POWEROFF, generation) < 0)
 		return;
 	frame_send(fd, FRAME_GO, NULL, 0);
@@ -233,10 +262,11 @@ int vm_stop(struct sandbox *s, uint64_t ms)
 		return r;
 	if (!runs(s))
 		return slot_release(s);
-	driver = vmm_choose(&r);
-	if (r < 0 || announce_stop(s) < 0)
-		return r < 0 ? r : -EX_IOERR;
-	if (ms > 0 && s->state == VM_PAUSED)
+	if (announce_stop(s) < 0)
+		return -EX_IOERR;
+	/* Whatever it runs on, it is ended below. */
+	driver = vmm_of(s);
+	if (ms > 0 && s->state == VM_PAUSED && driver)
 		driver->command(s, VMM_RESUME);
 	if (ms > 0 && !s->starting)
 		ask_poweroff(s);
@@ -265,8 +295,8 @@ static int set_paused(struct sandbox *s, enum vmm_command command,
 		return fail(EX_CANTCREAT, "sandbox '%s' is %s, not %s", s->name,
 			    state_word(s),
 			    from == VM_RUNNING ? "running" : "paused");
-	driver = vmm_choose(&r);
-	if (r == 0)
+	driver = vmm_recorded(s, &r);
+	if (driver)
 		r = driver->command(s, command);
 	if (r < 0)
 		return r;

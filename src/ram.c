@@ -4,9 +4,9 @@
  * Saving reads from a VMM that its guest may have taken over:
  *
  * 1. What the VMM says of itself decides nothing about how much is read or
- *    where it goes: the size is ours, and the mapping of the memfd must be one
- *    piece of just that size from its first byte on, shared or private as a
- *    whole.  Anything else is refused.
+ *    where it goes: the size is ours, and the mappings of the memfd must hold
+ *    each of its bytes once, in a few pieces (a VMM may leave a gap below
+ *    4 GiB), shared or private all of them.  Anything else is refused.
  * 2. All comes through descriptors of one process: its folder in /proc is
  *    opened first and compared with pid and start time after that, and what is
  *    opened below it stays with that process, or fails.
@@ -19,15 +19,14 @@
  *    Reads can be made to wait for it, but always killably: who calls this
  *    has a lease that ends.
  */
+#include "ram-map.h"
 #include "ram.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #define PAGE ((size_t)4096)
 #define PAGES ((size_t)256) /* at a time: what a second-level cache holds */
@@ -130,65 +129,6 @@ int ram_load(int dir, const char *name, uint64_t size)
 	return steal_fd(&ram);
 }
 
-/* ---- save: where the memory is ------------------------------------------ */
-
-struct mapping {
-	uint64_t start, end;
-	bool shared;
-};
-
-static int not_as_given(const char *what)
-{
-	return fail(EX_UNAVAILABLE,
-		    "the VMM's memory is not as it was given: %s", what);
-}
-
-/* One line of /proc/PID/maps; NULL, or what is wrong with it. */
-static const char *add_line(struct mapping *m, const char *line,
-			    const struct stat *base)
-{
-	uint64_t start, end, offset, inode;
-	unsigned dev_major, dev_minor;
-	char mode[5];
-
-	if (sscanf(line,
-		   "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64,
-		   &start, &end, mode, &offset, &dev_major, &dev_minor,
-		   &inode) != 7)
-		return "a line of its maps is not understood";
-	if (inode != base->st_ino || dev_major != major(base->st_dev) ||
-	    dev_minor != minor(base->st_dev))
-		return NULL;
-	if (m->end == 0) {
-		m->start = m->end = start;
-		m->shared = mode[3] == 's';
-	}
-	if (start != m->end || offset != start - m->start)
-		return "it is mapped in pieces";
-	if (m->shared != (mode[3] == 's'))
-		return "it is mapped half shared";
-	m->end = end;
-	return NULL;
-}
-
-static int find_mapping(int proc, const struct stat *base, struct mapping *m)
-{
-	int fd = openat(proc, "maps", O_RDONLY | O_CLOEXEC);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-	AUTO_FREE char *line = NULL;
-	const char *wrong = NULL;
-	size_t size = 0;
-
-	if (!f)
-		return fail_errno(EX_OSERR, "cannot read the VMM's maps");
-	while (!wrong && getline(&line, &size, f) > 0)
-		wrong = add_line(m, line, base);
-	fclose(f);
-	if (!wrong && m->end - m->start != (uint64_t)base->st_size)
-		wrong = m->end ? "it is mapped in part" : "it is not mapped";
-	return wrong ? not_as_given(wrong) : 0;
-}
-
 /* ---- save: page by page ------------------------------------------------- */
 
 enum source { NOWHERE, BASE, OWN };
@@ -197,7 +137,7 @@ struct save {
 	struct extents base;
 	int mem, pagemap; /* of the VMM; -1: its memory is `base` */
 	int out;
-	uint64_t start; /* address of the memory in the VMM */
+	struct ram_map map;
 	struct ram_stats *stats;
 	enum source from[PAGES];
 	uint64_t entries[PAGES];
@@ -232,6 +172,36 @@ static int read_at(int fd, void *buf, size_t len, uint64_t at)
 	return 0;
 }
 
+static int read_own(const struct save *s, unsigned char *buf, size_t len,
+		    uint64_t at)
+{
+	for (size_t done = 0, n; done < len; done += n) {
+		uint64_t address;
+
+		n = ram_map_at(&s->map, at + done, len - done, &address);
+		if (read_at(s->mem, buf + done, n, address) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* What pagemap says of `n` pages. */
+static int read_entries(struct save *s, uint64_t at, size_t n)
+{
+	for (size_t done = 0, pages; done < n; done += pages) {
+		uint64_t address;
+
+		pages = ram_map_at(&s->map, at + done * PAGE, (n - done) * PAGE,
+				   &address) /
+			PAGE;
+		if (read_at(s->pagemap, &s->entries[done],
+			    pages * sizeof(*s->entries),
+			    address / PAGE * sizeof(*s->entries)) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* A page of the VMM's own is anonymous, present or swapped out.  Where it has
  * none, what it would read is in the memfd. */
 static bool is_own(uint64_t entry)
@@ -243,9 +213,7 @@ static bool is_own(uint64_t entry)
 /* Where each of `n` pages from `at` on is. */
 static int classify(struct save *s, off_t at, size_t n)
 {
-	if (s->pagemap >= 0 &&
-	    read_at(s->pagemap, s->entries, n * sizeof(*s->entries),
-		    (s->start + (uint64_t)at) / PAGE * sizeof(*s->entries)) < 0)
+	if (s->pagemap >= 0 && read_entries(s, (uint64_t)at, n) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
 		off_t page = at + (off_t)(i * PAGE);
@@ -274,8 +242,8 @@ static int collect(struct save *s, off_t at, size_t n)
 			r = read_at(s->base.fd, s->buf + i * PAGE,
 				    (next - i) * PAGE, place);
 		else if (s->from[i] == OWN)
-			r = read_at(s->mem, s->buf + i * PAGE,
-				    (next - i) * PAGE, s->start + place);
+			r = read_own(s, s->buf + i * PAGE, (next - i) * PAGE,
+				     place);
 		if (r < 0)
 			return -1;
 	}
@@ -341,18 +309,16 @@ static int save(struct save *s, const char *name)
 		return fail_errno(EX_IOERR, "cannot read the VMM's memory");
 	/* What was cut off and made longer again read as holes. */
 	if (fstat(s->base.fd, &st) < 0 || st.st_size != s->base.size)
-		return not_as_given("its size changes");
+		return ram_not_as_given("its size changes");
 	return 0;
 }
 
 static int open_sources(struct save *s, int proc, const struct stat *base)
 {
-	struct mapping m = {0};
-	int r = find_mapping(proc, base, &m);
+	int r = ram_map_read(proc, base, &s->map);
 
-	if (r < 0 || m.shared)
+	if (r < 0 || s->map.shared)
 		return r;
-	s->start = m.start;
 	s->mem = openat(proc, "mem", O_RDONLY | O_CLOEXEC);
 	s->pagemap = openat(proc, "pagemap", O_RDONLY | O_CLOEXEC);
 	if (s->mem < 0 || s->pagemap < 0)
@@ -385,37 +351,23 @@ static void save_free(struct save **s)
 	free(*s);
 }
 
-static int open_proc(const struct proc *vmm)
-{
-	char path[32];
-	AUTO_CLOSE int pidfd = -1;
-	AUTO_CLOSE int proc = -1;
-
-	snprintf(path, sizeof(path), "/proc/%d", (int)vmm->pid);
-	proc = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	pidfd = proc_pidfd(vmm);
-	if (proc < 0 || pidfd < 0)
-		return fail(EX_UNAVAILABLE, "the VMM has ended");
-	return steal_fd(&proc);
-}
-
 int ram_save(const struct proc *vmm, int base, uint64_t size, int out_dir,
 	     const char *name, struct ram_stats *stats)
 {
 	__attribute__((cleanup(save_free))) struct save *s =
 		save_new(base, size, stats);
-	AUTO_CLOSE int proc = open_proc(vmm);
+	AUTO_CLOSE int proc = proc_dir(vmm);
 	struct stat st;
 	int r;
 
 	if (proc < 0)
-		return proc;
+		return fail(EX_UNAVAILABLE, "the VMM has ended");
 	if (!s)
 		return fail(EX_OSERR, "out of memory");
 	if (fstat(base, &st) < 0)
 		return fail_errno(EX_OSERR, "cannot look at the VMM's memory");
 	if (size % PAGE || size > INT64_MAX || st.st_size != (off_t)size)
-		return not_as_given("it has another size");
+		return ram_not_as_given("it has another size");
 	r = open_sources(s, proc, &st);
 	if (r < 0)
 		return r;

@@ -257,11 +257,9 @@ static int seal(int stage, struct snap_manifest *m)
 static int fill(struct sandbox *s, int stage, struct snap_manifest *m,
 		struct snap_times *times)
 {
+	const struct vmm *driver;
 	int r;
-	const struct vmm *driver = vmm_choose(&r);
 
-	if (r < 0)
-		return r;
 	m->memory = s->state == VM_RUNNING || s->state == VM_PAUSED;
 	if ((r = link_image(s, stage)) < 0 || (r = copy_settings(s, stage)) < 0)
 		return r;
@@ -274,6 +272,9 @@ static int fill(struct sandbox *s, int stage, struct snap_manifest *m,
 			    s->name);
 	r = agent_mend_keeper(s);
 	if (r < 0)
+		return r;
+	driver = vmm_recorded(s, &r);
+	if (!driver)
 		return r;
 	describe_vmm(s, driver, m);
 	r = copy_running(s, driver, stage, m->memory_size, times);

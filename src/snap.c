@@ -97,13 +97,28 @@ static int load_memory(struct snap *snap)
 
 /* ---- open --------------------------------------------------------------- */
 
-/* The recorded accelerator, for a VM that is to go on. */
+/* Memory goes on in the VMM that it is of, whatever a start would get; a disk
+ * alone is a start. */
+static int choose(const struct snap_manifest *m, struct start *how)
+{
+	int r = vm_choose(how);
+
+	if (r < 0 || !m->memory)
+		return r;
+	how->driver = vmm_named(m->vmm);
+	return how->driver ? 0
+			   : fail(EX_UNAVAILABLE,
+				  "snapshot '%s' is of a VMM that is not "
+				  "known here: '%s'",
+				  m->name, m->vmm);
+}
+
 static int check_host(const struct snap_manifest *m)
 {
 	char version[32];
 	struct start how;
 	struct snap_host host = {0};
-	int r = vm_choose(&how);
+	int r = choose(m, &how);
 
 	if (r < 0 || !m->memory)
 		return r;
@@ -245,7 +260,7 @@ int snap_restore(const struct snap *snap, char name[NAME_MAX_LEN + 1],
 		r = sandbox_open(&s, name);
 	if (r < 0)
 		return r;
-	r = vm_choose(&how);
+	r = choose(&snap->manifest, &how);
 	if (r == 0 && snap->manifest.memory)
 		r = open_state(snap, &state);
 	how.state = state;

@@ -33,13 +33,33 @@ int unix_listen(int dir, const char *name, int type)
 	return steal_fd(&fd);
 }
 
-int unix_connect(int dir, const char *name, int type)
+static int connect_to(struct sockaddr_un address, int type)
 {
-	struct sockaddr_un address = address_of(dir, name);
 	AUTO_CLOSE int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 
 	if (fd < 0 ||
 	    connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return -1;
 	return steal_fd(&fd);
+}
+
+int unix_connect(int dir, const char *name, int type)
+{
+	return connect_to(address_of(dir, name), type);
+}
+
+int unix_connect_node(int node, int type)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct stat st;
+
+	if (fstat(node, &st) < 0)
+		return -1;
+	if (!S_ISSOCK(st.st_mode)) {
+		errno = ENOTSOCK;
+		return -1;
+	}
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d",
+		 node);
+	return connect_to(address, type);
 }

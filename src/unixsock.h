@@ -10,4 +10,8 @@
 int unix_listen(int dir, const char *name, int type);
 int unix_connect(int dir, const char *name, int type);
 
+/* Connect to a socket that was opened with O_PATH: to that very one, whatever
+ * has its name meanwhile. */
+int unix_connect_node(int node, int type);
+
 #endif

@@ -12,9 +12,9 @@
  *    disks, kernel and console come as descriptors (vmm.h).
  */
 #include "netns.h"
-#include "qemu-version.h"
 #include "qmp.h"
 #include "unixsock.h"
+#include "vmm-version.h"
 #include "vmm.h"
 
 #include <errno.h>
@@ -25,8 +25,6 @@
 #define COMMAND_MS 10000
 /* Of translated code, which a guest can fill at will; QEMU would take 1 GiB. */
 #define TCG_CODE_MIB 256
-#define STRING(x) STRING_OF(x)
-#define STRING_OF(x) #x
 
 /* PTI makes every system call 15 times slower under TCG, and there is nothing
  * that it could protect: TCG itself is no boundary. */
@@ -48,12 +46,32 @@ static int qemu_find(enum accel accel, char *path, size_t size)
 	return fail(EX_UNAVAILABLE, "no QEMU: apt-get install qemu-system-x86");
 }
 
+/* "QEMU emulator version 7.2.22 (Debian ...": the fourth word. */
+static bool qemu_version_of(const char *text, char *version, size_t size)
+{
+	static const char before[] = "QEMU emulator version ";
+	size_t len;
+
+	if (strncmp(text, before, sizeof(before) - 1) != 0)
+		return false;
+	text += sizeof(before) - 1;
+	len = strspn(text, "0123456789.");
+	if (len == 0 || len >= size)
+		return false;
+	memcpy(version, text, len);
+	version[len] = '\0';
+	return true;
+}
+
 static int qemu_installed(enum accel accel, char *version, size_t size)
 {
 	char program[256];
 	int r = qemu_find(accel, program, sizeof(program));
 
-	return r < 0 ? r : qemu_version(program, version, size);
+	if (r < 0)
+		return r;
+	return vmm_version(program, qemu_version_of, "qemu-version", version,
+			   size);
 }
 
 static const char *qemu_cpu(enum accel accel)
@@ -195,7 +213,6 @@ static int qemu_command(const struct sandbox *s, enum vmm_command command)
 	static const char *const words[] = {
 		[VMM_PAUSE] = "stop",
 		[VMM_RESUME] = "cont",
-		[VMM_QUIT] = "quit",
 	};
 	AUTO_FREE struct qmp *q = malloc(sizeof(*q));
 	int r;
@@ -208,12 +225,10 @@ static int qemu_command(const struct sandbox *s, enum vmm_command command)
 	if (r < 0 && errno == EREMOTEIO)
 		r = fail(EX_UNAVAILABLE, "VMM of sandbox '%s' refused %s: %s",
 			 s->name, words[command], q->buf);
-	else if (r < 0 && command != VMM_QUIT)
+	else if (r < 0)
 		r = fail_errno(EX_UNAVAILABLE,
 			       "state of sandbox '%s' is not known: %s",
 			       s->name, words[command]);
-	else
-		r = 0;
 	qmp_close(q);
 	return r;
 }
@@ -303,12 +318,14 @@ static int await_load(struct qmp *q)
 	return r < 0 ? -1 : 0;
 }
 
-static int qemu_load(int run, int file, char *why, size_t size)
+static int qemu_load(const struct sandbox *s, const struct vmm_plan *plan,
+		     int file, char *why, size_t size)
 {
 	AUTO_FREE struct qmp *q = malloc(sizeof(*q));
 	int r = -1;
 
-	if (q && qmp_open(q, run, "qmp.sock", COMMAND_MS) == 0) {
+	(void)plan;
+	if (q && qmp_open(q, s->run, "qmp.sock", COMMAND_MS) == 0) {
 		r = qmp_execute_fd(q, "getfd",
 				   json_pack("{s:s}", "fdname", "state"), file,
 				   COMMAND_MS);

@@ -1,7 +1,7 @@
 /*
  * vmm.c - which VMM and which accelerator this host gets.
  */
-#include "vmm.h"
+#include "ch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,18 +29,69 @@ void argv_add(struct vmm_argv *argv, const char *fmt, ...)
 	argv->used += (size_t)len + 1;
 }
 
-const struct vmm *vmm_choose(int *r)
-{
-	const char *want = getenv("ARK_VMM");
+/* ---- which driver ------------------------------------------------------- */
 
-	*r = 0;
-	if (!want || !*want || strcmp(want, "auto") == 0 ||
-	    strcmp(want, "qemu") == 0)
-		return &vmm_qemu;
-	*r = fail(EX_UNAVAILABLE, "ARK_VMM='%s': no such driver (auto, qemu)",
-		  want);
+const struct vmm *vmm_named(const char *name)
+{
+	static const struct vmm *const drivers[] = {&vmm_ch, &vmm_qemu};
+
+	for (size_t i = 0; i < ARRAY_LEN(drivers); i++)
+		if (strcmp(name, drivers[i]->name) == 0)
+			return drivers[i];
+	errno = EINVAL;
 	return NULL;
 }
+
+const struct vmm *vmm_choose(enum accel accel, int *r)
+{
+	const char *want = getenv("ARK_VMM");
+	const struct vmm *driver;
+
+	*r = 0;
+	if (!want || !*want || strcmp(want, "auto") == 0)
+		return ch_usable(accel) ? &vmm_ch : &vmm_qemu;
+	driver = vmm_named(want);
+	if (!driver)
+		*r = fail(EX_UNAVAILABLE,
+			  "ARK_VMM='%s': no such driver (auto, ch, qemu)",
+			  want);
+	return driver;
+}
+
+const struct vmm *vmm_of(const struct sandbox *s)
+{
+	char name[16];
+
+	if (read_value(s->run, "driver", name, sizeof(name)) < 0)
+		return NULL;
+	return vmm_named(name);
+}
+
+const struct vmm *vmm_recorded(const struct sandbox *s, int *r)
+{
+	const struct vmm *driver = vmm_of(s);
+
+	*r = driver ? 0
+		    : fail_errno(EX_OSERR,
+				 "cannot tell which VMM sandbox '%s' has",
+				 s->name);
+	return driver;
+}
+
+int vmm_plan_read(const struct sandbox *s, struct vmm_plan *plan)
+{
+	long long memory, cpus;
+
+	if (read_number(s->dir, "memory", 1 << 20, INT64_MAX, &memory) < 0 ||
+	    read_number(s->dir, "cpus", 1, 255, &cpus) < 0)
+		return -1;
+	plan->name = s->name;
+	plan->memory = (uint64_t)memory;
+	plan->cpus = (unsigned)cpus;
+	return 0;
+}
+
+/* ---- which accelerator -------------------------------------------------- */
 
 bool cpuinfo_has_virt(const char *text)
 {

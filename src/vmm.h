@@ -7,6 +7,7 @@
 #ifndef ARK_VMM_H
 #define ARK_VMM_H
 
+#include "jail.h"
 #include "state.h"
 
 enum accel { ACCEL_KVM, ACCEL_TCG };
@@ -42,6 +43,7 @@ struct vmm_plan {
 extern const char vmm_kernel_words[];
 
 #define VMM_ARGS_MAX 80
+#define VMM_FILES_MAX 2
 
 struct vmm_argv {
 	int n;
@@ -53,7 +55,7 @@ struct vmm_argv {
 /* Append a word; too many words or too much text is a fault of the program. */
 void argv_add(struct vmm_argv *argv, const char *fmt, ...) PRINTF(2, 3);
 
-enum vmm_command { VMM_PAUSE, VMM_RESUME, VMM_QUIT };
+enum vmm_command { VMM_PAUSE, VMM_RESUME };
 
 enum vmm_event {
 	EVENT_NONE,
@@ -90,6 +92,17 @@ struct vmm {
 	 * memory and what grows with that (cgroup.c). */
 	unsigned overhead_mib[ACCEL_TCG + 1];
 
+	/* Its command line says nothing about a VM: load() does. */
+	bool boots_by_load;
+
+	/* It does not end with its guest, or would boot another one: whoever
+	 * hears of a guest's end has to end it. */
+	bool outlives_guest;
+
+	/* The socket through which it connects others to the guest's vsock, as
+	 * a path in its jail; NULL: the agent is reached by TCP. */
+	const char *vsock;
+
 	/* Absolute path of the program for `accel`: 0, or -EX_UNAVAILABLE,
 	 * told. */
 	int (*find)(enum accel accel, char *path, size_t size);
@@ -112,10 +125,18 @@ struct vmm {
 	 * and disks are not in it.  Same terms as command(). */
 	int (*save)(const struct sandbox *s, int file);
 
-	/* Into a VMM that was started with plan.restore: load that state and
-	 * let the VM run.  For a keeper's child: nothing is told, the reason
-	 * is in `why`; 0 or -1. */
-	int (*load)(int run, int file, char *why, size_t size);
+	/* Into a VMM that was started with plan.restore: load that state (of
+	 * which a driver with files() has its own copy) and let the VM run;
+	 * without plan.restore, for a driver that boots_by_load, boot.  For a
+	 * keeper's child: nothing is told, the reason is in `why`; 0 or -1. */
+	int (*load)(const struct sandbox *s, const struct vmm_plan *plan,
+		    int file, char *why, size_t size);
+
+	/* What a restore needs in its jail's /run/restore before the VMM is
+	 * started; NULL: nothing.  How many, with data for free(3); or the
+	 * negative exit code, told. */
+	int (*files)(const struct vmm_plan *plan, int file,
+		     struct jail_file files[VMM_FILES_MAX]);
 
 	/* The event connection: open it (a descriptor for poll), and make
 	 * events of what arrived: one at a time until EVENT_NONE; *closed says
@@ -123,14 +144,28 @@ struct vmm {
 	void *(*watch)(int run, int *fd);
 	enum vmm_event (*event)(void *watcher, bool *closed);
 	void (*pause)(void *watcher, bool pause); /* an event tells when */
-	const char *(*version)(void *watcher);	  /* "7.2.22", or "" */
+	const char *(*version)(void *watcher);	  /* of EVENT_HELLO: "7.2.22" */
 	void (*unwatch)(void *watcher);
 };
 
-extern const struct vmm vmm_qemu;
+extern const struct vmm vmm_ch, vmm_qemu;
 
-/* The driver that ARK_VMM asks for, or -EX_UNAVAILABLE in *r, told. */
-const struct vmm *vmm_choose(int *r);
+/* The driver that a start gets, by ARK_VMM=auto|ch|qemu and the accelerator;
+ * or NULL and -EX_UNAVAILABLE, told. */
+const struct vmm *vmm_choose(enum accel accel, int *r);
+
+/* The one of that name ("qemu"), or NULL. */
+const struct vmm *vmm_named(const char *name);
+
+/* The one that a running sandbox was started with, by SLOT/driver; NULL and
+ * errno. */
+const struct vmm *vmm_of(const struct sandbox *s);
+
+/* The same for commands; NULL is told as -EX_OSERR in *r. */
+const struct vmm *vmm_recorded(const struct sandbox *s, int *r);
+
+/* Its settings, out of its files: 0, or -1 and errno. */
+int vmm_plan_read(const struct sandbox *s, struct vmm_plan *plan);
 
 /* KVM when /dev/kvm opens and the processor shows vmx or svm: some hosts offer
  * a /dev/kvm that cannot run a stock kernel.  ARK_ACCEL=kvm|tcg decides

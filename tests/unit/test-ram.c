@@ -150,6 +150,37 @@ static char *play_pieces(int base)
 	return m;
 }
 
+/* Below and above a gap, in the order that the kernel likes: what the VMM sees
+ * as one memory is put together for the comparison. */
+static char *scatter(int base, int flags, const size_t *cut, size_t n)
+{
+	char *whole = malloc(SIZE);
+
+	for (size_t i = 0; i < n; i++) {
+		size_t from = cut[i] * PAGE, len = cut[i + 1] * PAGE - from;
+		char *m = map_piece(NULL, len, flags, base, from);
+
+		m[1] = 's';
+		m[len - 1] = 't';
+		memcpy(whole + from, m, len);
+	}
+	return whole;
+}
+
+static char *play_scattered(int base)
+{
+	static const size_t cut[] = {0, 333, 700, SIZE / PAGE};
+
+	return scatter(base, MAP_PRIVATE, cut, 3);
+}
+
+static char *play_scattered_shared(int base)
+{
+	static const size_t cut[] = {0, 512, SIZE / PAGE};
+
+	return scatter(base, MAP_SHARED, cut, 2);
+}
+
 static char *play_untouched(int base)
 {
 	return map(base, MAP_PRIVATE);
@@ -241,12 +272,19 @@ static char *play_mixed(int base)
 	return NULL;
 }
 
-static char *play_swapped(int base)
+static char *play_overlap(int base)
 {
-	char *m = map(base, MAP_PRIVATE);
+	map_piece(NULL, 600 * PAGE, MAP_PRIVATE, base, 0);
+	map_piece(NULL, SIZE - 599 * PAGE, MAP_PRIVATE, base, 599 * PAGE);
+	return NULL;
+}
 
-	map_piece(m, PAGE, MAP_PRIVATE | MAP_FIXED, base, PAGE);
-	map_piece(m + PAGE, PAGE, MAP_PRIVATE | MAP_FIXED, base, 0);
+static char *play_crumbs(int base)
+{
+	static const size_t cut[] = {0,	  100, 200, 300, 400,
+				     500, 600, 700, 800, SIZE / PAGE};
+
+	free(scatter(base, MAP_PRIVATE, cut, 9));
 	return NULL;
 }
 
@@ -263,11 +301,12 @@ static const struct {
 } liars[] = {
 	{play_other, "another memfd of that name", "it is not mapped"},
 	{play_half, "a short mapping", "it is mapped in part"},
-	{play_hole, "a hole in the mapping", "it is mapped in pieces"},
-	{play_tail, "its start unmapped", "it is mapped in p"},
-	{play_twice, "mapped twice", "it is mapped in pieces"},
+	{play_hole, "a hole in the mapping", "it is mapped in part"},
+	{play_tail, "its start unmapped", "it is mapped in part"},
+	{play_twice, "a page mapped twice", "it is mapped twice"},
+	{play_overlap, "a page in two pieces", "it is mapped twice"},
+	{play_crumbs, "nine pieces", "it is mapped in too many pieces"},
 	{play_mixed, "one page shared", "it is mapped half shared"},
-	{play_swapped, "pages in another order", "it is mapped in pieces"},
 };
 
 static void test_liars(void)
@@ -484,6 +523,8 @@ int main(void)
 	test_shared();
 	test_private(play_private, "private memory", 67);
 	test_private(play_pieces, "several mappings that follow", 67);
+	test_private(play_scattered, "three pieces", 6);
+	test_private(play_scattered_shared, "two shared pieces", 0);
 	test_private(play_no_access, "memory without access", 67);
 	test_private(play_untouched, "a clone that did nothing", 0);
 	test_liars();

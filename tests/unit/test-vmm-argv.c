@@ -209,9 +209,33 @@ static void test_cpuinfo(void)
 		   "cpuinfo: %s", rows[i].text);
 }
 
+/* It is told of its VM over its API, and of nothing else here. */
+static void test_cloud_hypervisor(void)
+{
+	static const char *const words[] = {"/usr/bin/cloud-hypervisor",
+					    "--api-socket",
+					    "fd=7",
+					    "--event-monitor",
+					    "fd=8",
+					    "--seccomp",
+					    "true"};
+	const struct vmm_plan plan = {.program = words[0],
+				      .name = "demo-1",
+				      .accel = ACCEL_KVM,
+				      .cpus = 2,
+				      .memory = 256ULL << 20};
+
+	vmm_ch.argv(&plan, &argv);
+	is_num(argv.n, ARRAY_LEN(words), "Cloud Hypervisor: words");
+	for (int i = 0; i < argv.n && i < (int)ARRAY_LEN(words); i++)
+		is_str(argv.word[i], words[i], "Cloud Hypervisor");
+	ok(!argv.word[argv.n], "and their end");
+}
+
 static void test_choice(void)
 {
 	enum accel accel;
+	char program[64];
 	int r;
 
 	setenv("ARK_ACCEL", "kvm", 1);
@@ -224,12 +248,21 @@ static void test_choice(void)
 	unsetenv("ARK_ACCEL");
 	is_num(accel_choose(&accel), 0, "by itself");
 	setenv("ARK_VMM", "auto", 1);
-	ok(vmm_choose(&r) == &vmm_qemu && r == 0, "ARK_VMM=auto");
+	ok(vmm_choose(ACCEL_TCG, &r) == &vmm_qemu && r == 0,
+	   "ARK_VMM=auto without KVM");
 	setenv("ARK_VMM", "qemu", 1);
-	ok(vmm_choose(&r) == &vmm_qemu && r == 0, "ARK_VMM=qemu");
+	ok(vmm_choose(ACCEL_KVM, &r) == &vmm_qemu && r == 0, "ARK_VMM=qemu");
+	setenv("ARK_VMM", "ch", 1);
+	ok(vmm_choose(ACCEL_TCG, &r) == &vmm_ch && r == 0, "ARK_VMM=ch");
+	is_num(vmm_ch.find(ACCEL_TCG, program, sizeof(program)),
+	       -EX_UNAVAILABLE, "Cloud Hypervisor without KVM");
+	ok(told("needs KVM"), "told");
 	setenv("ARK_VMM", "bochs", 1);
-	ok(!vmm_choose(&r) && r == -EX_UNAVAILABLE, "ARK_VMM=bochs");
+	ok(!vmm_choose(ACCEL_KVM, &r) && r == -EX_UNAVAILABLE, "ARK_VMM=bochs");
 	ok(told("ARK_VMM='bochs'"), "told");
+	ok(vmm_named("ch") == &vmm_ch && vmm_named("qemu") == &vmm_qemu &&
+		   !vmm_named("") && !vmm_named("QEMU"),
+	   "drivers by name");
 	is_str(accel_word(ACCEL_KVM), "kvm", "word");
 	is_str(accel_word(ACCEL_TCG), "tcg", "word");
 	ok(tsc_khz() > 100000 && tsc_khz() < 20000000, "a rate of the TSC");
@@ -243,6 +276,7 @@ int main(void)
 	test_sizes();
 	test_too_long();
 	test_cpuinfo();
+	test_cloud_hypervisor();
 	test_choice();
 	return done();
 }
