@@ -17,21 +17,19 @@
  * 5. A request without an answer in time may still be carried out.  Nobody
  *    is told then that it failed, only that nothing is known.
  */
+#include "ch-api.h"
 #include "ch.h"
-#include "http.h"
 #include "unixsock.h"
 #include "vmm-version.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #define COMMAND_MS 10000
 #define LOAD_MS 60000 /* boot, save, restore: they read and write files */
 #define STATE_MAX (16 << 20)
-#define CONTROL "qmp.sock"
 #define MEMORY_FILE "memory-ranges"
 
 /* ---- the program -------------------------------------------------------- */
@@ -110,102 +108,31 @@ static void ch_argv(const struct vmm_plan *plan, struct vmm_argv *argv)
 	argv_add(argv, "true");
 }
 
-/* ---- requests ----------------------------------------------------------- */
-
-struct api {
-	int fd;
-	struct http_reply reply;
-	char why[400]; /* it was refused, or is not known */
-};
-
-static void api_close(struct api **api)
-{
-	if (*api && (*api)->fd >= 0)
-		close((*api)->fd);
-	free(*api);
-}
-
-#define AUTO_API __attribute__((cleanup(api_close)))
-
-static struct api *api_open(int run)
-{
-	struct api *api = malloc(sizeof(*api));
-
-	if (!api)
-		return NULL;
-	api->why[0] = '\0';
-	api->fd = unix_connect(run, CONTROL, SOCK_STREAM);
-	if (api->fd >= 0)
-		return api;
-	free(api);
-	return NULL;
-}
-
-/* 0; or -1 with the reason in api->why and errno: EREMOTEIO was refused. */
-static int api_ask(struct api *api, const char *method, const char *what,
-		   const char *body, unsigned ms)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/api/v1/%s", what);
-	if (http_request(api->fd, method, path, body, &api->reply, ms) < 0) {
-		int saved = errno;
-
-		snprintf(api->why, sizeof(api->why),
-			 "what became of %s is not known: %s", what,
-			 strerror(saved));
-		errno = saved;
-		return -1;
-	}
-	if (api->reply.status / 100 == 2)
-		return 0;
-	http_reason(&api->reply, api->why, sizeof(api->why));
-	errno = EREMOTEIO;
-	return -1;
-}
-
-static int api_put(struct api *api, const char *what, const char *body,
-		   unsigned ms)
-{
-	return api_ask(api, "PUT", what, body, ms);
-}
-
-/* A text of the last reply, "" when it is not in there. */
-static void reply_text(const struct api *api, const char *key, char *out,
-		       size_t size)
-{
-	json_t *object = json_loadb(api->reply.body, api->reply.len, 0, NULL);
-	const char *text = json_string_value(json_object_get(object, key));
-
-	snprintf(out, size, "%s", text ? text : "");
-	json_decref(object);
-}
-
 /* ---- pause, resume ------------------------------------------------------ */
 
-static bool is_in_state(struct api *api, const char *state)
+static bool is_in_state(struct ch_api *api, const char *state)
 {
 	char text[32];
 
-	if (api_ask(api, "GET", "vm.info", NULL, COMMAND_MS) < 0)
+	if (ch_api_get(api, "vm.info", COMMAND_MS) < 0)
 		return false;
-	reply_text(api, "state", text, sizeof(text));
+	ch_api_text(api, "state", text, sizeof(text));
 	return strcmp(text, state) == 0;
 }
 
 /* Refused is also what it is already.  A pause that has failed half-way is
  * finished by the second one. */
-static int change(struct api *api, const char *what, const char *state)
+static int change(struct ch_api *api, const char *what, const char *state)
 {
 	char first[sizeof(api->why)];
 
-	if (api_put(api, what, NULL, COMMAND_MS) == 0)
+	if (ch_api_put(api, what, NULL, COMMAND_MS) == 0)
 		return 0;
 	if (errno != EREMOTEIO)
 		return -1;
 	memcpy(first, api->why, sizeof(first));
 	if (is_in_state(api, state) ||
-	    api_put(api, what, NULL, COMMAND_MS) == 0)
+	    ch_api_put(api, what, NULL, COMMAND_MS) == 0)
 		return 0;
 	memcpy(api->why, first, sizeof(first));
 	return -1;
@@ -213,7 +140,7 @@ static int change(struct api *api, const char *what, const char *state)
 
 static int ch_command(const struct sandbox *s, enum vmm_command command)
 {
-	AUTO_API struct api *api = api_open(s->run);
+	CH_AUTO_API struct ch_api *api = ch_api_open(s->run);
 	int r;
 
 	if (!api)
@@ -231,14 +158,14 @@ static int ch_command(const struct sandbox *s, enum vmm_command command)
 
 /* What answers is what the program said that it is; noted for the snapshots
  * that are taken of it. */
-static int greet(struct api *api, int run)
+static int greet(struct ch_api *api, int run)
 {
 	char text[64], version[32];
 	const char *refused;
 
-	if (api_ask(api, "GET", "vmm.ping", NULL, LOAD_MS) < 0)
+	if (ch_api_get(api, "vmm.ping", LOAD_MS) < 0)
 		return -1;
-	reply_text(api, "version", text, sizeof(text));
+	ch_api_text(api, "version", text, sizeof(text));
 	if (!ch_version_of(text, version, sizeof(version))) {
 		snprintf(api->why, sizeof(api->why), "it tells no version");
 		return -1;
@@ -257,7 +184,7 @@ static int greet(struct api *api, int run)
 	return 0;
 }
 
-static int boot(struct api *api, const struct vmm_plan *plan)
+static int boot(struct ch_api *api, const struct vmm_plan *plan)
 {
 	AUTO_FREE char *config = ch_config(plan);
 
@@ -265,25 +192,25 @@ static int boot(struct api *api, const struct vmm_plan *plan)
 		snprintf(api->why, sizeof(api->why), "no memory");
 		return -1;
 	}
-	if (api_put(api, "vm.create", config, LOAD_MS) < 0)
+	if (ch_api_put(api, "vm.create", config, LOAD_MS) < 0)
 		return -1;
-	return api_put(api, "vm.boot", NULL, LOAD_MS);
+	return ch_api_put(api, "vm.boot", NULL, LOAD_MS);
 }
 
 /* Not with "resume": 51 does not know that word, and passes over it. */
-static int restore(struct api *api)
+static int restore(struct ch_api *api)
 {
 	static const char from[] = "{\"source_url\":\"file://" CH_RESTORE "\"}";
 
-	if (api_put(api, "vm.restore", from, LOAD_MS) < 0)
+	if (ch_api_put(api, "vm.restore", from, LOAD_MS) < 0)
 		return -1;
-	return api_put(api, "vm.resume", NULL, LOAD_MS);
+	return ch_api_put(api, "vm.resume", NULL, LOAD_MS);
 }
 
 static int ch_load(const struct sandbox *s, const struct vmm_plan *plan,
 		   int file, char *why, size_t size)
 {
-	AUTO_API struct api *api = api_open(s->run);
+	CH_AUTO_API struct ch_api *api = ch_api_open(s->run);
 	int r;
 
 	(void)file;
@@ -349,7 +276,7 @@ static void clear(int save)
 /* Let the VMM write its state and stop there.  A file of ours in the way does
  * that; a VMM that removes it fills its own few MiB.  So it is no failure when
  * this is refused: what counts is the state. */
-static int ask_for_state(struct api *api, int save)
+static int ask_for_state(struct ch_api *api, int save)
 {
 	static const char to[] = "{\"destination_url\":\"file://" CH_SAVE "\"}";
 	AUTO_CLOSE int in_the_way = openat(
@@ -361,14 +288,15 @@ static int ask_for_state(struct api *api, int save)
 			 strerror(errno));
 		return -1;
 	}
-	if (api_put(api, "vm.snapshot", to, LOAD_MS) == 0 || errno == EREMOTEIO)
+	if (ch_api_put(api, "vm.snapshot", to, LOAD_MS) == 0 ||
+	    errno == EREMOTEIO)
 		return 0;
 	return -1;
 }
 
 /* The state as it will be restored, into `file`.  Where there is none, the
  * VMM's own words say why. */
-static int take_state(struct api *api, int save, int file)
+static int take_state(struct ch_api *api, int save, int file)
 {
 	AUTO_CLOSE int state =
 		openat(save, "state.json",
@@ -388,7 +316,7 @@ static int take_state(struct api *api, int save, int file)
 
 static int ch_save(const struct sandbox *s, int file)
 {
-	AUTO_API struct api *api = api_open(s->run);
+	CH_AUTO_API struct ch_api *api = ch_api_open(s->run);
 	AUTO_CLOSE int save = jail_open(&s->vmm, &CH_SAVE[1],
 					O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r;
@@ -436,7 +364,7 @@ static void *ch_watch(int run, int *fd)
 	if (!w)
 		return NULL;
 	w->fifo = openat(run, "events", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	w->api = unix_connect(run, CONTROL, SOCK_STREAM);
+	w->api = unix_connect(run, CH_API_SOCKET, SOCK_STREAM);
 	if (w->fifo < 0 || w->api < 0) {
 		ch_unwatch(w);
 		return NULL;
