@@ -116,7 +116,7 @@ bench:
 	tests/bench/run
 
 unit: $(UNIT) build/jail/escape
-$B/unit/%: tests/unit/%.c tests/unit/tap.h $B/libark.a
+$B/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h) $B/libark.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(HARDEN) $(ALL_LDFLAGS) -Isrc -Iguest -o $@ $< \
 		$B/libark.a $(LIBS)

@@ -66,7 +66,9 @@ int ch_api_get(struct ch_api *api, const char *what, unsigned ms)
 void ch_api_text(const struct ch_api *api, const char *key, char *out,
 		 size_t size)
 {
-	json_t *object = json_loadb(api->reply.body, api->reply.len, 0, NULL);
+	/* A counter that has never counted is 2^64 - 1. */
+	json_t *object = json_loadb(api->reply.body, api->reply.len,
+				    JSON_DECODE_INT_AS_REAL, NULL);
 	const char *text = json_string_value(json_object_get(object, key));
 
 	snprintf(out, size, "%s", text ? text : "");

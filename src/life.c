@@ -196,6 +196,7 @@ static int start_with_files(struct sandbox *s, struct start *how,
 	how->files = files;
 	how->n_files = (size_t)n;
 	r = start_in_slot(s, how, conf);
+	how->files = NULL;
 	while (n-- > 0)
 		free((void *)(uintptr_t)files[n].data);
 	return r;

@@ -81,10 +81,12 @@ static int open_all(int vm, int run, int snap, uint64_t memory)
 
 static void load(int run, int snap)
 {
+	const struct sandbox s = {.run = run};
+	const struct vmm_plan plan = {.restore = true};
 	char why[400];
 	int state = checked(openat(snap, "state", O_RDONLY), "open the state");
 
-	if (vmm_qemu.load(run, state, why, sizeof(why)) < 0)
+	if (vmm_qemu.load(&s, &plan, state, why, sizeof(why)) < 0)
 		die(EX_UNAVAILABLE, "cannot load: %s", why);
 	close(state);
 }

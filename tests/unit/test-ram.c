@@ -3,118 +3,12 @@
  * lying ones, and loaded again.  Root, because a full disk is a small tmpfs
  * that only this process sees, and another user tries the seals.
  */
-#include "tap.h"
-#include "ram.h"
+#include "ram-play.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-
-#define PAGE ((size_t)4096)
-#define SIZE (1021 * PAGE) /* no multiple of what is read at a time */
-
-static int dir;
-static struct ram_stats stats;
-
-/* What a VMM does with the memory that it was given, before it pauses; the
- * mapping that it then claims to be its memory, or NULL. */
-typedef char *play(int base);
-
-static char *map_piece(char *at, size_t len, int flags, int base, size_t from)
-{
-	char *m =
-		mmap(at, len, PROT_READ | PROT_WRITE, flags, base, (off_t)from);
-
-	if (m == MAP_FAILED)
-		_exit(1);
-	return m;
-}
-
-static char *map(int base, int flags)
-{
-	return map_piece(NULL, SIZE, flags, base, 0);
-}
-
-/* Start one.  What it sees as its memory is in the file "seen". */
-static struct proc start(play *vmm, int base)
-{
-	struct proc p = {0};
-	char byte;
-	int up[2];
-
-	if (pipe(up) < 0)
-		exit(99);
-	unlinkat(dir, "seen", 0);
-	p.pid = fork();
-	if (p.pid == 0) {
-		char *memory;
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		memory = vmm(base);
-		if (memory)
-			put_file(dir, "seen", memory, SIZE);
-		if (write(up[1], "u", 1) == 1)
-			pause();
-		_exit(0);
-	}
-	close(up[1]);
-	if (read(up[0], &byte, 1) != 1 || proc_of(p.pid, &p) < 0)
-		exit(99);
-	close(up[0]);
-	return p;
-}
-
-static void stop(const struct proc *p)
-{
-	kill(p->pid, SIGKILL);
-	waitpid(p->pid, NULL, 0);
-}
-
-static int save_as(play *vmm, int base, const char *name)
-{
-	struct proc p = start(vmm, base);
-	int r = ram_save(&p, base, SIZE, dir, name, &stats);
-
-	stop(&p);
-	return r;
-}
-
-static bool same(const char *a, const char *b)
-{
-	static char one[SIZE + 1], two[SIZE + 1];
-	AUTO_CLOSE int x = openat(dir, a, O_RDONLY);
-	AUTO_CLOSE int y = openat(dir, b, O_RDONLY);
-
-	return read_full(x, one, sizeof(one)) == (ssize_t)SIZE &&
-	       read_full(y, two, sizeof(two)) == (ssize_t)SIZE &&
-	       memcmp(one, two, SIZE) == 0;
-}
-
-static long long blocks(const char *name)
-{
-	struct stat st = {0};
-
-	fstatat(dir, name, &st, 0);
-	return st.st_blocks;
-}
 
 /* ---- honest ones -------------------------------------------------------- */
-
-#define DATA_PAGES 233 /* that write_pattern() leaves not zero */
-
-/* Runs of pages, single ones, one byte in a page, and zeros written out. */
-static void write_pattern(char *m)
-{
-	for (size_t i = 0; i < 200; i++)
-		memset(m + (300 + i) * PAGE, (int)i + 1, PAGE);
-	for (size_t i = 0; i < 32; i++)
-		m[(600 + 2 * i) * PAGE + i * 131] = 'x';
-	memset(m + 800 * PAGE, 0, 100 * PAGE);
-	m[SIZE - 1] = 'e';
-}
 
 static char *play_shared(int base)
 {
@@ -150,37 +44,6 @@ static char *play_pieces(int base)
 	return m;
 }
 
-/* Below and above a gap, in the order that the kernel likes: what the VMM sees
- * as one memory is put together for the comparison. */
-static char *scatter(int base, int flags, const size_t *cut, size_t n)
-{
-	char *whole = malloc(SIZE);
-
-	for (size_t i = 0; i < n; i++) {
-		size_t from = cut[i] * PAGE, len = cut[i + 1] * PAGE - from;
-		char *m = map_piece(NULL, len, flags, base, from);
-
-		m[1] = 's';
-		m[len - 1] = 't';
-		memcpy(whole + from, m, len);
-	}
-	return whole;
-}
-
-static char *play_scattered(int base)
-{
-	static const size_t cut[] = {0, 333, 700, SIZE / PAGE};
-
-	return scatter(base, MAP_PRIVATE, cut, 3);
-}
-
-static char *play_scattered_shared(int base)
-{
-	static const size_t cut[] = {0, 512, SIZE / PAGE};
-
-	return scatter(base, MAP_SHARED, cut, 2);
-}
-
 static char *play_untouched(int base)
 {
 	return map(base, MAP_PRIVATE);
@@ -195,16 +58,6 @@ static char *play_no_access(int base)
 	if (mprotect(m + 200 * PAGE, 400 * PAGE, PROT_NONE) < 0)
 		_exit(1);
 	return NULL;
-}
-
-static int with_pattern(void)
-{
-	int base = ram_create(SIZE);
-	char *m = map(base, MAP_SHARED);
-
-	write_pattern(m);
-	munmap(m, SIZE);
-	return base;
 }
 
 static void test_shared(void)
@@ -235,90 +88,6 @@ static void test_private(play *vmm, const char *what, long long own)
 	is_num((long long)stats.private_pages, own, "pages of its own");
 	is_num(blocks("ram"), (long long)stats.bytes / 512, "zeros are holes");
 	unlinkat(dir, "ram", 0);
-}
-
-/* ---- liars -------------------------------------------------------------- */
-
-static char *play_half(int base)
-{
-	map_piece(NULL, SIZE / 2, MAP_PRIVATE, base, 0);
-	return NULL;
-}
-
-static char *play_hole(int base)
-{
-	munmap(map(base, MAP_PRIVATE) + 100 * PAGE, 100 * PAGE);
-	return NULL;
-}
-
-static char *play_tail(int base)
-{
-	munmap(map(base, MAP_PRIVATE), 100 * PAGE);
-	return NULL;
-}
-
-static char *play_twice(int base)
-{
-	map(base, MAP_PRIVATE);
-	map_piece(NULL, PAGE, MAP_PRIVATE, base, 0);
-	return NULL;
-}
-
-static char *play_mixed(int base)
-{
-	char *m = map(base, MAP_PRIVATE);
-
-	map_piece(m + 50 * PAGE, PAGE, MAP_SHARED | MAP_FIXED, base, 50 * PAGE);
-	return NULL;
-}
-
-static char *play_overlap(int base)
-{
-	map_piece(NULL, 600 * PAGE, MAP_PRIVATE, base, 0);
-	map_piece(NULL, SIZE - 599 * PAGE, MAP_PRIVATE, base, 599 * PAGE);
-	return NULL;
-}
-
-static char *play_crumbs(int base)
-{
-	static const size_t cut[] = {0,	  100, 200, 300, 400,
-				     500, 600, 700, 800, SIZE / PAGE};
-
-	free(scatter(base, MAP_PRIVATE, cut, 9));
-	return NULL;
-}
-
-static char *play_other(int base)
-{
-	(void)base;
-	map(ram_create(SIZE), MAP_PRIVATE);
-	return NULL;
-}
-
-static const struct {
-	play *vmm;
-	const char *what, *told;
-} liars[] = {
-	{play_other, "another memfd of that name", "it is not mapped"},
-	{play_half, "a short mapping", "it is mapped in part"},
-	{play_hole, "a hole in the mapping", "it is mapped in part"},
-	{play_tail, "its start unmapped", "it is mapped in part"},
-	{play_twice, "a page mapped twice", "it is mapped twice"},
-	{play_overlap, "a page in two pieces", "it is mapped twice"},
-	{play_crumbs, "nine pieces", "it is mapped in too many pieces"},
-	{play_mixed, "one page shared", "it is mapped half shared"},
-};
-
-static void test_liars(void)
-{
-	for (size_t i = 0; i < ARRAY_LEN(liars); i++) {
-		AUTO_CLOSE int base = with_pattern();
-
-		is_num(save_as(liars[i].vmm, base, "ram"), -EX_UNAVAILABLE,
-		       liars[i].what);
-		ok(told(liars[i].told), "it is told");
-		ok(faccessat(dir, "ram", F_OK, 0) < 0, "there is no file");
-	}
 }
 
 static void test_sizes(void)
@@ -523,11 +292,8 @@ int main(void)
 	test_shared();
 	test_private(play_private, "private memory", 67);
 	test_private(play_pieces, "several mappings that follow", 67);
-	test_private(play_scattered, "three pieces", 6);
-	test_private(play_scattered_shared, "two shared pieces", 0);
 	test_private(play_no_access, "memory without access", 67);
 	test_private(play_untouched, "a clone that did nothing", 0);
-	test_liars();
 	test_sizes();
 	test_dead();
 	test_seals();
