@@ -412,8 +412,11 @@ static void ch_pause(void *watcher, bool pause)
 			    MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+static const char *const ch_reads[] = {NULL};
+
 const struct vmm vmm_ch = {
 	.name = "ch",
+	.reads = ch_reads,
 	.needs_tun = true,
 	.opens_paths = true,
 	.events_by_fifo = true,
