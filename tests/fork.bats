@@ -360,7 +360,7 @@ settled() {
 		fill() { dd if=/dev/zero of="$ARK_ROOT/filler" bs=4k 2>/dev/null || :; }
 		trap "ark rm -f a 2>/dev/null" EXIT
 		ark run --name a mini >/dev/null </dev/null
-		listing() { (cd "$ARK_ROOT" && find . ! -name console.log | sort; ls -I qemu-version "$ARK_RUN"); }
+		listing() { (cd "$ARK_ROOT" && find . ! -name console.log | sort; ls -I qemu-version -I ch-version "$ARK_RUN"); }
 		# A snapshot that has no room.
 		fill
 		before=$(listing)
