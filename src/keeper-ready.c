@@ -278,14 +278,15 @@ void ready_step(struct keeper *k, struct step *step)
 
 void ready_begin(struct keeper *k)
 {
+	bool restored = k->launch.state >= 0;
+	bool boots = k->ours && k->driver->boots_by_load;
+
 	/* A guest that boots has nothing to say to anybody yet; one that goes
 	 * on where it was must not before it knows who it is now. */
-	connect_it(k, k->launch.state < 0 ? "up" : "prepare");
-	if (k->launch.state >= 0 && start_load(k) < 0)
-		give_up(k, "cannot load its state", strerror(errno));
-	if (k->launch.state < 0 && k->ours && k->driver->boots_by_load &&
-	    start_load(k) < 0)
-		give_up(k, "cannot boot", strerror(errno));
+	connect_it(k, restored ? "prepare" : "up");
+	if ((restored || boots) && start_load(k) < 0)
+		give_up(k, restored ? "cannot load its state" : "cannot boot",
+			strerror(errno));
 }
 
 /* The agent's line on the console only tells when to try: a guest that prints
