@@ -314,6 +314,18 @@ static int take_state(struct ch_api *api, int save, int file)
 	return -1;
 }
 
+static void warn_of_version(const struct sandbox *s)
+{
+	char text[64], version[32];
+	const char *lacks = NULL;
+
+	if (read_value(s->run, "vmm-version", text, sizeof(text)) > 3 &&
+	    ch_version_of(text + strlen("ch "), version, sizeof(version)))
+		lacks = ch_version_lacks(version);
+	if (lacks)
+		warn_line("Cloud Hypervisor %s %s", version, lacks);
+}
+
 static int ch_save(const struct sandbox *s, int file)
 {
 	CH_AUTO_API struct ch_api *api = ch_api_open(s->run);
@@ -325,6 +337,7 @@ static int ch_save(const struct sandbox *s, int file)
 		return fail_errno(EX_UNAVAILABLE,
 				  "VMM of sandbox '%s' does not answer",
 				  s->name);
+	warn_of_version(s);
 	clear(save);
 	r = ask_for_state(api, save);
 	if (r == 0)
