@@ -102,10 +102,13 @@ static int inspect(struct sandbox *s, const struct options *o)
 {
 	json_t *object = info_json(s);
 	json_t *jail = info_jail(s);
+	json_t *counters = info_counters(s);
 
 	(void)o;
 	if (object && jail)
 		json_object_set_new(object, "jail", jail);
+	if (object && counters)
+		json_object_set_new(object, "counters", counters);
 	if (!object || json_dumpf(object, stdout, JSON_COMPACT) < 0)
 		return fail(EX_OSERR, "cannot print '%s'", s->name);
 	json_decref(object);

@@ -91,6 +91,34 @@ const char *ch_seal_state(char *text, size_t *len)
 	return NULL;
 }
 
+/* ---- counters ----------------------------------------------------------- */
+
+/* A count of one device; 0 for what is none.  Counters that have never counted
+ * are 2^64 - 1, which no parser of signed integers takes, so they come as
+ * reals; what is beyond 2^53 is not exact, and not true. */
+static uint64_t count(const json_t *devices, const char *device,
+		      const char *key)
+{
+	double value = json_real_value(
+		json_object_get(json_object_get(devices, device), key));
+
+	return value > 0 && value < 9007199254740992.0 ? (uint64_t)value : 0;
+}
+
+bool ch_counters(const char *text, size_t len, struct vmm_counters *c)
+{
+	json_t *devices = json_loadb(text, len, JSON_DECODE_INT_AS_REAL, NULL);
+	bool good = json_is_object(devices);
+
+	c->disk_read = count(devices, "disk", "read_bytes") +
+		       count(devices, "base", "read_bytes");
+	c->disk_written = count(devices, "disk", "write_bytes");
+	c->net_received = count(devices, "net0", "rx_bytes");
+	c->net_sent = count(devices, "net0", "tx_bytes");
+	json_decref(devices);
+	return good;
+}
+
 /* ---- versions ----------------------------------------------------------- */
 
 bool ch_version_of(const char *text, char *version, size_t size)

@@ -35,6 +35,9 @@ const char *ch_version_refused(const char *version);
 /* NULL, or what an accepted version lacks. */
 const char *ch_version_lacks(const char *version);
 
+/* The reply to vm.counters; false when it is none. */
+bool ch_counters(const char *text, size_t len, struct vmm_counters *c);
+
 /* Is there one on this host that can be used with `accel`?  Nothing is told but
  * that a program does not answer. */
 bool ch_usable(enum accel accel);

@@ -3,6 +3,7 @@
  */
 #include "cgroup.h"
 #include "info.h"
+#include "vmm.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -88,4 +89,18 @@ json_t *info_json(const struct sandbox *s)
 		json_boolean(faccessat(s->dir, "rm", F_OK, 0) == 0));
 	add_run(object, s);
 	return object;
+}
+
+json_t *info_counters(const struct sandbox *s)
+{
+	const struct vmm *driver =
+		s->vmm.pid && s->state != VM_DEAD ? vmm_of(s) : NULL;
+	struct vmm_counters c;
+
+	if (!driver || !driver->counters || driver->counters(s, &c) < 0)
+		return NULL;
+	return json_pack(
+		"{s:I, s:I, s:I, s:I}", "disk_read", (json_int_t)c.disk_read,
+		"disk_written", (json_int_t)c.disk_written, "net_received",
+		(json_int_t)c.net_received, "net_sent", (json_int_t)c.net_sent);
 }

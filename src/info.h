@@ -16,6 +16,10 @@ json_t *info_json(const struct sandbox *s);
  * reference, or NULL when no VMM runs. */
 json_t *info_jail(const struct sandbox *s);
 
+/* What has gone through its devices (ark-state(5)), for which its VMM is
+ * asked; a new reference, or NULL when that one has no answer. */
+json_t *info_counters(const struct sandbox *s);
+
 /* "kvm", "none (tcg)", or "-" when it does not run. */
 void info_isolation(const struct sandbox *s, char *out, size_t size);
 

@@ -28,6 +28,7 @@
 #include <sys/stat.h>
 
 #define COMMAND_MS 10000
+#define COUNTERS_MS 1000
 #define LOAD_MS 60000 /* boot, save, restore: they read and write files */
 #define STATE_MAX (16 << 20)
 #define MEMORY_FILE "memory-ranges"
@@ -152,6 +153,15 @@ static int ch_command(const struct sandbox *s, enum vmm_command command)
 	return r < 0 ? fail(EX_UNAVAILABLE, "VMM of sandbox '%s': %s", s->name,
 			    api->why)
 		     : 0;
+}
+
+static int ch_count(const struct sandbox *s, struct vmm_counters *c)
+{
+	CH_AUTO_API struct ch_api *api = ch_api_open(s->run);
+
+	if (!api || ch_api_get(api, "vm.counters", COUNTERS_MS) < 0)
+		return -1;
+	return ch_counters(api->reply.body, api->reply.len, c) ? 0 : -1;
 }
 
 /* ---- start -------------------------------------------------------------- */
@@ -441,6 +451,7 @@ const struct vmm vmm_ch = {
 	.cpu = ch_cpu,
 	.argv = ch_argv,
 	.command = ch_command,
+	.counters = ch_count,
 	.save = ch_save,
 	.load = ch_load,
 	.files = ch_files,

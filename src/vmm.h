@@ -57,6 +57,11 @@ void argv_add(struct vmm_argv *argv, const char *fmt, ...) PRINTF(2, 3);
 
 enum vmm_command { VMM_PAUSE, VMM_RESUME };
 
+/* Bytes since the VM began, as its guest would count them. */
+struct vmm_counters {
+	uint64_t disk_read, disk_written, net_received, net_sent;
+};
+
 enum vmm_event {
 	EVENT_NONE,
 	EVENT_HELLO, /* the VMM is up; version() knows which it is */
@@ -120,6 +125,11 @@ struct vmm {
 	/* One command on the control socket of the slot; the sandbox is
 	 * locked.  0, or the negative exit code, told. */
 	int (*command)(const struct sandbox *s, enum vmm_command command);
+
+	/* What has gone through its devices, asked for without the lock and not
+	 * waited for long; NULL where only who has the lock may ask.  The
+	 * VMM's word.  0, or -1. */
+	int (*counters)(const struct sandbox *s, struct vmm_counters *c);
 
 	/* Write the state of the devices of a paused VM to a new file; memory
 	 * and disks are not in it.  Same terms as command(). */

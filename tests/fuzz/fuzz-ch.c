@@ -50,6 +50,7 @@ static void read_events(const uint8_t *data, size_t size)
 static void read_texts(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);
+	struct vmm_counters counters;
 	char version[32];
 	size_t len = size;
 
@@ -59,6 +60,7 @@ static void read_texts(const uint8_t *data, size_t size)
 	text[size] = '\0';
 	if (ch_version_of(text, version, sizeof(version)))
 		ch_version_refused(version);
+	ch_counters(text, size, &counters);
 	ch_seal_state(text, &len);
 	if (len > size)
 		abort();

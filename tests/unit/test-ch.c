@@ -145,6 +145,43 @@ static void test_state_cut(void)
 	is_num((long long)refused, (long long)n, "a state cut anywhere");
 }
 
+/* ---- counters ----------------------------------------------------------- */
+
+static void test_counters(void)
+{
+	static const struct {
+		const char *text;
+		bool good;
+		struct vmm_counters want;
+	} rows[] = {
+		{"{\"net0\":{\"rx_bytes\":726,\"tx_frames\":7,\"rx_frames\":9,"
+		 "\"tx_bytes\":586},\"base\":{\"write_ops\":0,\"read_bytes\":"
+		 "2094080,\"write_bytes\":0,\"write_latency_max\":"
+		 "18446744073709551615},\"disk\":{\"read_bytes\":39936,"
+		 "\"write_bytes\":24576}}",
+		 true,
+		 {2094080 + 39936, 24576, 726, 586}},
+		{"{}", true, {0, 0, 0, 0}},
+		{"{\"disk\":{\"read_bytes\":-1,\"write_bytes\":"
+		 "18446744073709551615},\"net0\":{\"rx_bytes\":\"7\","
+		 "\"tx_bytes\":[1]}}",
+		 true,
+		 {0, 0, 0, 0}},
+		{"{\"disk\":7,\"net0\":null}", true, {0, 0, 0, 0}},
+		{"[]", false, {0, 0, 0, 0}},
+		{"", false, {0, 0, 0, 0}},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct vmm_counters c;
+
+		ok(ch_counters(rows[i].text, strlen(rows[i].text), &c) ==
+			   rows[i].good,
+		   "counters: %s", rows[i].text);
+		ok(memcmp(&c, &rows[i].want, sizeof(c)) == 0, "their values");
+	}
+}
+
 /* ---- versions ----------------------------------------------------------- */
 
 static void test_versions(void)
@@ -323,6 +360,7 @@ int main(void)
 	test_config();
 	test_state();
 	test_state_cut();
+	test_counters();
 	test_versions();
 	test_events();
 	test_events_large();
