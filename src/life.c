@@ -205,7 +205,7 @@ static int start_with_files(struct sandbox *s, struct start *how,
 int vm_begin(struct sandbox *s, struct start *how)
 {
 	struct conf conf;
-	char version[32];
+	char program[256];
 	int r = sandbox_lock(s);
 
 	if (r < 0)
@@ -214,8 +214,7 @@ int vm_begin(struct sandbox *s, struct start *how)
 		return fail(EX_CANTCREAT, "sandbox '%s' is %s already", s->name,
 			    state_word(s));
 	if ((r = conf_load(&conf)) < 0 ||
-	    (r = how->driver->installed(how->accel, version, sizeof(version))) <
-		    0 ||
+	    (r = how->driver->find(how->accel, program, sizeof(program))) < 0 ||
 	    (r = slot_release(s)) < 0)
 		return r;
 	if (how->accel == ACCEL_TCG)

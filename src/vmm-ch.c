@@ -61,8 +61,12 @@ bool ch_usable(enum accel accel)
 	       !ch_version_refused(version);
 }
 
-static int ch_find(enum accel accel, char *path, size_t size)
+/* The program, and its version, which has to be one that is used. */
+static int look(enum accel accel, char *path, size_t size, char version[32])
 {
+	const char *refused;
+	int r;
+
 	if (accel != ACCEL_KVM)
 		return fail(EX_UNAVAILABLE,
 			    "Cloud Hypervisor needs KVM, which this host does "
@@ -71,23 +75,30 @@ static int ch_find(enum accel accel, char *path, size_t size)
 		return fail(EX_UNAVAILABLE,
 			    "no cloud-hypervisor in /usr/local/bin or "
 			    "/usr/bin: see ark doctor");
-	return 0;
-}
-
-static int ch_installed(enum accel accel, char *version, size_t size)
-{
-	char program[64];
-	const char *refused;
-	int r = ch_find(accel, program, sizeof(program));
-
-	if (r == 0)
-		r = read_version(program, version, size);
+	r = read_version(path, version, 32);
 	if (r < 0)
 		return r;
 	refused = ch_version_refused(version);
 	return refused ? fail(EX_UNAVAILABLE, "Cloud Hypervisor %s %s", version,
 			      refused)
 		       : 0;
+}
+
+static int ch_find(enum accel accel, char *path, size_t size)
+{
+	char version[32];
+
+	return look(accel, path, size, version);
+}
+
+static int ch_installed(enum accel accel, char *version, size_t size)
+{
+	char program[64], text[32];
+	int r = look(accel, program, sizeof(program), text);
+
+	if (r == 0)
+		snprintf(version, size, "%s", text);
+	return r;
 }
 
 static const char *ch_cpu(enum accel accel)
