@@ -450,6 +450,7 @@ static const char *const ch_reads[] = {NULL};
 
 const struct vmm vmm_ch = {
 	.name = "ch",
+	.overhead_mib = {[ACCEL_KVM] = 128},
 	.reads = ch_reads,
 	.needs_tun = true,
 	.opens_paths = true,
