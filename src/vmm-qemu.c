@@ -85,7 +85,9 @@ static void add_machine(const struct vmm_plan *plan, struct vmm_argv *argv)
 	argv_add(argv, "none");
 	argv_add(argv, "-no-reboot");
 	argv_add(argv, "-machine");
-	argv_add(argv, "microvm,acpi=on,pic=off,suppress-vmdesc=on,"
+	/* Without the clock chip, which microvm leaves out under KVM, the
+	 * kernel polls a port that nobody answers for two seconds. */
+	argv_add(argv, "microvm,acpi=on,pic=off,rtc=on,suppress-vmdesc=on,"
 		       "memory-backend=ram");
 	argv_add(argv, "-accel");
 	if (plan->accel == ACCEL_TCG)

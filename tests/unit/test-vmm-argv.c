@@ -117,6 +117,7 @@ static void test_accelerators(void)
 {
 	struct vmm_plan plan = tcg;
 	const char *words = value_of("-append");
+	char path[256];
 
 	ok(strstr(words, "tsc_early_khz=2400123"), "TCG is told the TSC");
 	ok(strstr(words, "ark.basefs=ext4"), "the base's file system is told");
@@ -133,6 +134,10 @@ static void test_accelerators(void)
 	ok(!has("tsc_early_khz") && !has("mitigations=off"),
 	   "no word of TCG's under KVM");
 	test_security("kvm");
+	ok(vmm_qemu.find(ACCEL_KVM, path, sizeof(path)) == 0 &&
+		   !strstr(path, "-microvm"),
+	   "a QEMU with seccomp");
+	ok(has("rtc=on"), "a clock chip, which kernels would wait for");
 }
 
 static void test_sizes(void)
