@@ -25,6 +25,7 @@
 #define COMMAND_MS 10000
 /* Of translated code, which a guest can fill at will; QEMU would take 1 GiB. */
 #define TCG_CODE_MIB 256
+#define START_MS 120000 /* of a VMM that was just forked, on a slow host */
 
 /* PTI makes every system call 15 times slower under TCG, and there is nothing
  * that it could protect: TCG itself is no boundary. */
@@ -293,7 +294,7 @@ static int loaded(struct qmp *q)
 	const char *word;
 	int r;
 
-	if (qmp_execute(q, "query-status", NULL, &status, COMMAND_MS) < 0)
+	if (qmp_execute(q, "query-status", NULL, &status, START_MS) < 0)
 		return -1;
 	word = json_string_value(json_object_get(status, "status"));
 	r = word && strcmp(word, "inmigrate") != 0;
@@ -305,7 +306,7 @@ static int loaded(struct qmp *q)
 static int await_load(struct qmp *q)
 {
 	const struct timespec pause = {.tv_nsec = 500000};
-	uint64_t end = now_ms() + COMMAND_MS;
+	uint64_t end = now_ms() + START_MS;
 	int r;
 
 	while ((r = loaded(q)) == 0) {
@@ -325,18 +326,18 @@ static int qemu_load(const struct sandbox *s, const struct vmm_plan *plan,
 	int r = -1;
 
 	(void)plan;
-	if (q && qmp_open(q, s->run, "qmp.sock", COMMAND_MS) == 0) {
+	if (q && qmp_open(q, s->run, "qmp.sock", START_MS) == 0) {
 		r = qmp_execute_fd(q, "getfd",
 				   json_pack("{s:s}", "fdname", "state"), file,
-				   COMMAND_MS);
+				   START_MS);
 		if (r == 0)
 			r = qmp_execute(q, "migrate-incoming",
 					json_pack("{s:s}", "uri", "fd:state"),
-					NULL, COMMAND_MS);
+					NULL, START_MS);
 		if (r == 0)
 			r = await_load(q);
 		if (r == 0)
-			r = qmp_execute(q, "cont", NULL, NULL, COMMAND_MS);
+			r = qmp_execute(q, "cont", NULL, NULL, START_MS);
 		if (r < 0 && errno == EREMOTEIO)
 			snprintf(why, size, "%.300s", q->buf);
 		else if (r < 0)
