@@ -43,7 +43,8 @@ UNIT = $(patsubst tests/unit/%.c,$B/unit/%,$(wildcard tests/unit/test-*.c))
 FUZZ = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/fuzz-*.c))
 MAN = $(wildcard man/*.[0-9])
 
-.PHONY: all help install demo check check-slow lint fuzz bench clean format
+.PHONY: all help install demo check check-slow check-lab lint fuzz bench \
+	bench-lab clean format
 all: $(COMMANDS:%=bin/%) build/init
 
 help:
@@ -51,7 +52,9 @@ help:
 	@echo 'make demo       build an image, run code in a sandbox, explain'
 	@echo 'make check      the tests (root; ends with the summary of prove)'
 	@echo 'make check-slow the long tests, with the Debian image'
+	@echo 'make check-lab  those that matter most, on real (nested) KVM'
 	@echo 'make bench      measure, beside bare QEMU'
+	@echo 'make bench-lab  the same on KVM, for each VMM'
 	@echo 'make lint       compilers, linters, manuals, tables'
 	@echo 'make fuzz       a minute of every fuzz target (FUZZ_SECONDS=60)'
 	@echo 'make install    into $$(DESTDIR)$$(PREFIX)'
@@ -112,8 +115,14 @@ check:
 check-slow:
 	tests/run slow
 
+check-lab:
+	tests/lab/check
+
 bench:
 	tests/bench/run
+
+bench-lab:
+	tests/lab/bench
 
 unit: $(UNIT) build/jail/escape
 $B/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h) $B/libark.a

@@ -30,6 +30,7 @@ removed() {
 	quiet
 }
 
+# bats test_tags=lab
 @test "kill -9 of the VMM" {
 	boot v
 	ark wait v >"$BATS_TEST_TMPDIR/wait" &
@@ -49,6 +50,7 @@ removed() {
 	removed v
 }
 
+# bats test_tags=lab
 @test "kill -9 of the keeper: the VM goes on, and the next command mends it" {
 	boot v
 	vmm=$(pid_of vmm v)

@@ -35,6 +35,7 @@ ends() {
 	equal "$stdout" "dead: $reason"
 }
 
+# bats test_tags=lab
 @test "a guest that powers off, reboots, panics: dead with that reason; and starts again" {
 	boot v
 	ends v 'guest powered off' poweroff -f

@@ -17,6 +17,7 @@ status() {
 	equal "$(cat "$BATS_TEST_TMPDIR/status")" "$2" "status of: ${*:3}"
 }
 
+# bats test_tags=lab
 @test "exit codes" {
 	for n in 0 1 3 124 125 126 127 128 200 255; do
 		expect $n ark exec vm -- sh -c "exit $n"
@@ -116,6 +117,7 @@ status() {
 	equal "$(cat "$BATS_TEST_TMPDIR/lines")" $'1\n2\n3'
 }
 
+# bats test_tags=lab
 @test "8 MiB go through in both directions unchanged" {
 	head -c 8388608 /dev/urandom >"$work/random"
 	sum=$(sha256sum <"$work/random")

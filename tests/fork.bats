@@ -60,6 +60,7 @@ made_of() { # SANDBOX SNAPSHOT: with a change that is in the snapshot
 	silent
 }
 
+# bats test_tags=lab
 @test "eight at once of one whose source runs: each somebody else, nothing shared" {
 	sums >"$BATS_TEST_TMPDIR/sums"
 	before=$(date +%s%N)
@@ -116,6 +117,7 @@ made_of() { # SANDBOX SNAPSHOT: with a change that is in the snapshot
 	nothing_new
 }
 
+# bats test_tags=lab
 @test "memory is shared: an idle clone has few pages of its own" {
 	expect 0 ark fork -c 4 --name f s
 	names=$(cat "$out")
@@ -216,6 +218,7 @@ made_of() { # SANDBOX SNAPSHOT: with a change that is in the snapshot
 	expect 0 ark-snap verify s4
 }
 
+# bats test_tags=lab
 @test "a reseed that fails: refused, and nothing is left" {
 	expect 0 ark restore s r
 	expect 0 ark exec -n r -- sh -c 'echo fixed >/run/fake && mount --bind /run/fake /dev/random'

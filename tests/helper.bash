@@ -113,7 +113,8 @@ ark_files() {
 	export ARK_ROOT=$work/root ARK_RUN=$work/run ARK_CONF=$work/ark.conf work
 	# Slots are 1..65534, ours only ever some dozen.
 	export ARK_TEST_UIDS=$((1000000 + $$ % 4000000 * 200))
-	unset ARK_ACCEL ARK_VMM
+	unset ARK_ACCEL
+	export ARK_VMM=${ARK_TEST_VMM:-}
 	export PATH="$tree/bin:$PATH" LC_ALL=C.UTF-8
 	mkdir -m 700 "$ARK_ROOT" "$ARK_RUN"
 	mkdir -m 700 "$ARK_ROOT/image" "$ARK_ROOT/vm" "$ARK_ROOT/kernel"
@@ -220,9 +221,14 @@ pid_of() { # vmm|keeper NAME
 	alive "$(slot "$2")/$1"
 }
 
+# within SECONDS: so many, times that on a host that is ARK_TEST_SLOW as slow.
+within() {
+	echo $(($1 * ${ARK_TEST_SLOW:-1}))
+}
+
 # soon SECONDS COMMAND...: true within that time.
 soon() {
-	local end=$((SECONDS + $1)) said=$BATS_TEST_TMPDIR/soon
+	local end=$((SECONDS + $(within "$1"))) said=$BATS_TEST_TMPDIR/soon
 	shift
 	until "$@" >"$said" 2>&1; do
 		[ "$SECONDS" -lt "$end" ] || {

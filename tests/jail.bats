@@ -21,6 +21,7 @@ status_of() {
 	sed -n "s/^$1:\t//p" "/proc/$vmm/status"
 }
 
+# bats test_tags=lab
 @test "the VMM: a uid of its own, no capability, no new privileges, seccomp" {
 	slot=$((16#$(cat "$ARK_ROOT/vm/vm/slot")))
 	uid=$((ARK_TEST_UIDS + slot))
@@ -65,6 +66,7 @@ status_of() {
 	done
 }
 
+# bats test_tags=lab
 @test "the VMM cannot open what is not its own" {
 	uid=$(stat -c %u "/proc/$vmm")
 	for path in "$ARK_ROOT" "$ARK_ROOT/vm/vm/disk" "$ARK_ROOT/vm/other/disk" \
@@ -275,6 +277,7 @@ nobody_of_uid() {
 	done
 }
 
+# bats test_tags=lab
 @test "the agent answers only the gateway, and only who knows the generation" {
 	# From the guest itself, by its own address and by loopback.
 	expect 0 ark exec vm -- sh -c '

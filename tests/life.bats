@@ -68,6 +68,7 @@ teardown_file() {
 	expect 0 ark rm same
 }
 
+# bats test_tags=lab
 @test "start, and each state's refusals" {
 	remember
 	expect 0 ark create --image mini v
@@ -102,6 +103,7 @@ teardown_file() {
 	silent
 }
 
+# bats test_tags=lab
 @test "inspect and ps tell the same" {
 	expect 0 ark inspect v
 	silent
@@ -133,6 +135,7 @@ teardown_file() {
 	expect 0 ark ls
 }
 
+# bats test_tags=lab
 @test "pause and resume: the guest's time stands still" {
 	expect 0 ark exec -d v -- sh -c 'while sleep 0.2; do echo x >>/tmp/ticks; done'
 	soon 10 ark exec v test -s /tmp/ticks
@@ -196,6 +199,7 @@ teardown_file() {
 	[[ $stdout == *marker-two* ]] || wrong 'log is gone'
 }
 
+# bats test_tags=lab
 @test "a second start has the disk's files and a new generation" {
 	expect 0 ark start v
 	expect 0 ark exec v -- sh -c 'echo kept >/root/file; sync; cat /proc/sys/kernel/random/boot_id'

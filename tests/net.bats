@@ -207,6 +207,7 @@ outer() {
 
 # ---- ways in ----------------------------------------------------------------
 
+# bats test_tags=lab
 @test "two guests with one address: each on its own ports, and the caller's address is kept" {
 	for name in a b; do
 		expect 0 H ark exec -n "$name" -- ip -4 addr show eth0
@@ -254,6 +255,7 @@ outer() {
 
 # ---- ways out ---------------------------------------------------------------
 
+# bats test_tags=lab
 @test "policy open: the internet by address and by name, under the host's address" {
 	equal "$(fetch a 203.0.113.7)" '198.51.100.1 called 203.0.113.7'
 	expect 0 H ark exec -n a -- nslookup anything.example
@@ -263,6 +265,7 @@ outer() {
 	equal "$(H ark exec -n a -- udp 203.0.113.7 7000)" 198.51.100.1
 }
 
+# bats test_tags=lab
 @test "what no guest reaches: metadata, LANs, the host, its ports, the others" {
 	other=$(outer b)
 	denied=(169.254.169.254 192.168.77.7 198.51.100.1 "$other" 10.20.255.1
@@ -361,6 +364,7 @@ outer() {
 	wait "$asker"
 }
 
+# bats test_tags=lab
 @test "policy none: nothing, not even names, and at once; published ports stay" {
 	expect 0 H ark policy a none
 	quiet

@@ -31,6 +31,7 @@ teardown_file() {
 	nothing_new
 }
 
+# bats test_tags=lab
 @test "without a command: starts it and prints its name" {
 	expect 0 ark run --name v -m 128M --cpus 2 --disk 64M
 	equal "$stdout" v

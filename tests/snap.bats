@@ -60,13 +60,14 @@ no_half() {
 
 # answers NAME: an exec within ten seconds.
 answers() {
-	expect 0 timeout 10 ark exec -n "$1" echo yes && equal "$stdout" yes
+	expect 0 timeout "$(within 10)" ark exec -n "$1" echo yes && equal "$stdout" yes
 }
 
 works() { # SNAPSHOT: it can be restored
 	restored "$1" "of-$1" && answers "of-$1" && expect 0 ark rm -f "of-$1"
 }
 
+# bats test_tags=lab
 @test "a program goes on from the snapshot's count, and the original too" {
 	soon 10 ark exec -n v -- sh -c '[ $(cat /run/tick) -ge 5 ]'
 	before=$(counts v)
@@ -152,6 +153,7 @@ host_port() { # NAME
 	expect 0 ark unpublish v "$port"
 }
 
+# bats test_tags=lab
 @test "of a paused one: it stays paused, the clone runs" {
 	expect 0 ark pause v
 	taken v one
@@ -439,6 +441,7 @@ flipped() { # the same but for one byte
 	works one
 }
 
+# bats test_tags=lab
 @test "under disk writes: every finished file is whole in source and clone" {
 	ark exec -d v -- sh -c 'mkdir /root/w; cd /root/w; i=0
 		while [ $i -lt 400 ] && i=$((i + 1)); do
@@ -605,6 +608,7 @@ traced() {
 	works k
 }
 
+# bats test_tags=lab
 @test "the keeper, or the VMM, killed in the middle" {
 	# Slow memory: there is time.
 	traced pwrite64 delay_enter=1500000:when=20 ark-snap v k \
