@@ -272,10 +272,10 @@ static int add_rules(scmp_filter_ctx filter)
 	/* Unix sockets, and one to ask about the tap.  No packets of its own
 	 * making, and not vsock, which leads past the network namespace. */
 	if (seccomp_rule_add(filter, refuse, SCMP_SYS(socket), 1,
-			     SCMP_A0(SCMP_CMP_GT, AF_INET)) < 0)
+			     SCMP_A0(SCMP_CMP_GT, AF_INET, 0)) < 0)
 		return -1;
 	return seccomp_rule_add(filter, refuse, SCMP_SYS(socketpair), 1,
-				SCMP_A0(SCMP_CMP_NE, AF_UNIX));
+				SCMP_A0(SCMP_CMP_NE, AF_UNIX, 0));
 }
 
 static int filter_calls(void)

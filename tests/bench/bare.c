@@ -70,7 +70,7 @@ static int open_all(int vm, int run, int snap, uint64_t memory)
 	fd[FD_EVENTS] = unix_listen(run, "event.sock", SOCK_STREAM);
 	fd[FD_CONSOLE] = openat(run, "console", O_WRONLY);
 	fd[FD_CONSOLE_HELD] = openat(run, "console", O_RDWR);
-	fd[FD_TAP] = netns_enter_new(&step);
+	fd[FD_TAP] = netns_enter_new(false, 0, &step);
 	for (int i = FD_KERNEL; i < FD_PAST_LAST; i++)
 		fd[i] = fcntl(checked(fd[i], "open"), F_DUPFD, 64);
 	console = fcntl(console, F_DUPFD_CLOEXEC, 64);
