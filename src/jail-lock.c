@@ -242,6 +242,8 @@ static const int forbidden[] = {
 	SCMP_SYS(shmget),
 	SCMP_SYS(msgget),
 	SCMP_SYS(semget),
+	/* Its log, which tells addresses and what others do. */
+	SCMP_SYS(syslog),
 	/* The kernel itself, should a capability ever be there. */
 	SCMP_SYS(init_module),
 	SCMP_SYS(finit_module),

@@ -206,7 +206,7 @@ tried_all() {
 	refused become-root become-group exec-own-file exec-memory char-device block-device
 	refused mount-tmpfs mount-proc remount-root new-mount-api unmount chroot pivot-root \
 		unshare-user unshare-mounts clone-user clone3-user setns handle
-	refused bpf perf userfaultfd io-uring keyring add-key module 32-bit-gate \
+	refused bpf perf userfaultfd io-uring keyring add-key kernel-log module 32-bit-gate \
 		shared-memory message-queue
 	# Where the kernel can forbid it; else nobody is reached by it.
 	[ "$(cat "$(slot vm)/landlock")" -lt 4 ] || refused tcp-listen

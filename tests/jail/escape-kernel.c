@@ -152,6 +152,13 @@ static int add_a_key(void)
 	return (int)syscall(SYS_add_key, "user", "ark", "x", 1, -3);
 }
 
+static int kernel_log(void)
+{
+	char log[4096];
+
+	return (int)syscall(SYS_syslog, 3 /* read all */, log, sizeof(log));
+}
+
 static int load_module(void)
 {
 	return (int)syscall(SYS_init_module, "", 0, "");
@@ -310,6 +317,7 @@ const struct attempt kernel_attempts[] = {
 	{"io-uring", uring},
 	{"keyring", keyring},
 	{"add-key", add_a_key},
+	{"kernel-log", kernel_log},
 	{"module", load_module},
 	{"32-bit-gate", old_gate},
 	{"shared-memory", shared_memory},
