@@ -85,8 +85,8 @@ static int save_as(play *vmm, int base, const char *name)
 static bool same(const char *a, const char *b)
 {
 	static char one[SIZE + 1], two[SIZE + 1];
-	AUTO_CLOSE int x = openat(dir, a, O_RDONLY);
-	AUTO_CLOSE int y = openat(dir, b, O_RDONLY);
+	AUTO_CLOSE int x = openat(dir, a, O_RDONLY | O_CLOEXEC);
+	AUTO_CLOSE int y = openat(dir, b, O_RDONLY | O_CLOEXEC);
 
 	return read_full(x, one, sizeof(one)) == (ssize_t)SIZE &&
 	       read_full(y, two, sizeof(two)) == (ssize_t)SIZE &&
