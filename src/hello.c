@@ -18,7 +18,9 @@
 #include <sys/time.h>
 #include <uuid/uuid.h>
 
-#define CONNECT_MS 1000
+/* Of a guest on a busy host; whoever sees on its console that it listens does
+ * not wait for the end of this. */
+#define CONNECT_MS 5000
 #define ANSWER_SECONDS 60
 
 static int open_agent(const struct sandbox *s, enum op op,
