@@ -33,6 +33,7 @@ teardown_file() {
 
 # bats test_tags=lab
 @test "without a command: starts it and prints its name" {
+	remember
 	expect 0 ark run --name v -m 128M --cpus 2 --disk 64M
 	equal "$stdout" v
 	silent
