@@ -249,7 +249,7 @@ numbers() {
 
 @test "ark-state(5): every field of the JSON" {
 	calls='(json_object_set_new|add_text|add_number)'
-	fields=$(cat src/info.c src/ark-ps.c | tr -d '\n\t' |
+	fields=$(cat src/info.c src/jail-info.c src/ark-vm.c src/ark-ps.c | tr -d '\n\t' |
 		grep -oE "$calls\\(object, ?\"[a-z_]+\"" |
 		grep -oE '"[^"]+"' | tr -d '"' | sort -u)
 	[ "$(wc -w <<<"$fields")" -ge 15 ]
