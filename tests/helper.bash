@@ -272,6 +272,25 @@ no_slot() {
 	equal "$(ls "$ARK_RUN" | grep -xE '[0-9a-f]{4}')" '' 'a slot is left'
 }
 
+# ---- faults -----------------------------------------------------------------
+
+# traced CALL FAULT COMMAND...: with that fault in its calls, and in those of
+# the processes that it becomes.  strace itself stays behind with these (-D).
+# Not with --seccomp-bpf, which makes it forget signals.
+traced() {
+	timeout -s KILL 60 strace -D -f -qq -o /dev/null \
+		-e trace="$1" -e inject="$1:$2" "${@:3}"
+}
+
+# killed CALL N COMMAND...: kill -9 at its N-th CALL.  False when it has not
+# come to that.
+killed() {
+	local code=0
+	traced "$1" "signal=KILL:when=$2" "${@:3}" \
+		>"$BATS_TEST_TMPDIR/o" 2>"$BATS_TEST_TMPDIR/e" || code=$?
+	[ "$code" = 137 ]
+}
+
 # ---- leaks ------------------------------------------------------------------
 
 # inventory: everything of ours that a host can hold, one line each.  Network
