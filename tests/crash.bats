@@ -63,7 +63,7 @@ removed() {
 	expect 0 ark exec v echo mended
 	equal "$stdout" mended
 	silent
-	[ $((SECONDS - begin)) -le 10 ]
+	[ $((SECONDS - begin)) -le "$(within 10)" ]
 	keeper=$(pid_of keeper v)
 	equal "$(pid_of vmm v)" "$vmm"
 	expect 0 ark exec v -- sh -c 'echo marker >/dev/console'

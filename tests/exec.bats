@@ -17,7 +17,6 @@ status() {
 	equal "$(cat "$BATS_TEST_TMPDIR/status")" "$2" "status of: ${*:3}"
 }
 
-# bats test_tags=lab
 @test "exit codes" {
 	for n in 0 1 3 124 125 126 127 128 200 255; do
 		expect $n ark exec vm -- sh -c "exit $n"
@@ -68,6 +67,7 @@ status() {
 	expect 0 ark exec vm true
 }
 
+# bats test_tags=lab
 @test "stdout and stderr are apart, byte for byte, also NUL" {
 	expect 0 ark exec vm -- sh -c 'echo o; echo e >&2'
 	equal "$stdout" o

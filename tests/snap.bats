@@ -153,7 +153,6 @@ host_port() { # NAME
 	expect 0 ark unpublish v "$port"
 }
 
-# bats test_tags=lab
 @test "of a paused one: it stays paused, the clone runs" {
 	expect 0 ark pause v
 	taken v one

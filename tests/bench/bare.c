@@ -1,13 +1,13 @@
 /*
- * bare - the bare VMM to the same answer: what ark is measured against.
+ * bare - a bare VMM to the same answer: what ark is measured against.
  *
  *	bare VMDIR RUNDIR		boot; prints milliseconds
  *	bare VMDIR RUNDIR SNAPDIR	the same from a snapshot
  *
- * QEMU gets the argv that ark gives it, on the files of an existing sandbox.
- * Everything that ark does besides (state, locks, keeper, jail, disk copy,
- * namespace) is left out of the measured time or not done at all: measured is
- * from fork to the answer of the agent's first exec.
+ * The VMM of ARK_VMM gets the words that ark gives it, on the files of an
+ * existing sandbox.  Everything that ark does besides (state, locks, keeper,
+ * jail, disk copy, the network's rules) is left out of the measured time or not
+ * done at all: measured is from fork to the answer of the agent's first exec.
  */
 #include "agent.h"
 #include "hello.h"
@@ -19,7 +19,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -33,20 +36,52 @@ static int checked(int fd, const char *what)
 	return fd;
 }
 
-static void read_sizes(int vm, struct vmm_plan *plan)
+/* All drivers name the same places below /run, which a jail has. */
+static void make_places(void)
 {
-	long long memory = 0, cpus = 0;
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("bare", "/run", "tmpfs", 0, NULL) < 0 ||
+	    mkdir("/run/restore", 0700) < 0 || mkdir("/run/save", 0700) < 0)
+		checked(-1, "make a /run of its own");
+}
 
-	if (read_number(vm, "memory", 1, INT64_MAX, &memory) < 0 ||
-	    read_number(vm, "cpus", 1, 255, &cpus) < 0)
-		checked(-1, "read the sandbox");
-	plan->memory = (uint64_t)memory;
-	plan->cpus = (unsigned)cpus;
+/* What a driver wants to find in /run/restore. */
+static void put_files(const struct vmm *driver, const struct vmm_plan *plan,
+		      int state)
+{
+	struct jail_file files[VMM_FILES_MAX];
+	int n = driver->files(plan, state, files);
+	int dir = checked(open_dir(AT_FDCWD, "/run/restore"), "open it");
+
+	if (n < 0)
+		exit(-n);
+	for (int i = 0; i < n; i++) {
+		int fd = checked(openat(dir, files[i].name,
+					O_WRONLY | O_CREAT | O_EXCL, 0600),
+				 "make a file for the VMM");
+
+		checked(write_full(fd, files[i].data, files[i].len),
+			"write a file for the VMM");
+		close(fd);
+		free((void *)(uintptr_t)files[i].data);
+	}
+	close(dir);
+}
+
+static int open_events(const struct vmm *driver, int run)
+{
+	if (!driver->events_by_fifo)
+		return unix_listen(run, "event.sock", SOCK_STREAM);
+	unlinkat(run, "events", 0);
+	checked(mkfifoat(run, "events", 0600), "make the events");
+	return openat(run, "events", O_RDWR);
 }
 
 /* Descriptors 3, 4, ... as vmm.h numbers them; the console's read end comes
  * back. */
-static int open_all(int vm, int run, int snap, uint64_t memory)
+static int open_all(const struct vmm *driver, int vm, int run, int snap,
+		    uint64_t memory)
 {
 	static const char *const names[] = {[FD_KERNEL] = "kernel",
 					    [FD_INITRD] = "initrd",
@@ -67,28 +102,16 @@ static int open_all(int vm, int run, int snap, uint64_t memory)
 	fd[FD_RAM] =
 		snap < 0 ? ram_create(memory) : ram_load(snap, "ram", memory);
 	fd[FD_CONTROL] = unix_listen(run, "qmp.sock", SOCK_STREAM);
-	fd[FD_EVENTS] = unix_listen(run, "event.sock", SOCK_STREAM);
+	fd[FD_EVENTS] = open_events(driver, run);
 	fd[FD_CONSOLE] = openat(run, "console", O_WRONLY);
 	fd[FD_CONSOLE_HELD] = openat(run, "console", O_RDWR);
-	fd[FD_TAP] = netns_enter_new(false, 0, &step);
+	fd[FD_TAP] = netns_enter_new(driver->needs_tun, 0, &step);
 	for (int i = FD_KERNEL; i < FD_PAST_LAST; i++)
 		fd[i] = fcntl(checked(fd[i], "open"), F_DUPFD, 64);
 	console = fcntl(console, F_DUPFD_CLOEXEC, 64);
 	for (int i = FD_KERNEL; i < FD_PAST_LAST; i++)
 		checked(dup2(fd[i], i), "place a descriptor");
 	return console;
-}
-
-static void load(int run, int snap)
-{
-	const struct sandbox s = {.run = run};
-	const struct vmm_plan plan = {.restore = true};
-	char why[400];
-	int state = checked(openat(snap, "state", O_RDONLY), "open the state");
-
-	if (vmm_qemu.load(&s, &plan, state, why, sizeof(why)) < 0)
-		die(EX_UNAVAILABLE, "cannot load: %s", why);
-	close(state);
 }
 
 /* Until the agent's line is on the console. */
@@ -120,64 +143,88 @@ static double ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static void greet(pid_t vmm)
+static void greet(const struct sandbox *s)
 {
-	struct sandbox s = {.name = "bare"};
 	char generation[37];
 	int report, status = 0;
 	pid_t pid;
 
-	checked(proc_of(vmm, &s.vmm), "see the VMM");
 	new_uuid(generation);
-	pid = hello_start(&s, generation, &report);
+	pid = hello_start(s, generation, &report);
 	if (waitpid(pid, &status, 0) < 0 || status != 0)
 		die(EX_UNAVAILABLE, "first exec failed");
 	close(report);
 }
 
+/* From fork to the first exec; in ms. */
+static double measure(const struct vmm *driver, const struct vmm_plan *plan,
+		      struct sandbox *s, int state, int console,
+		      const struct vmm_argv *words)
+{
+	double start = ms();
+	pid_t pid = fork();
+	char why[400];
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execv(words->word[0], (char *const *)(uintptr_t)words->word);
+		_exit(127);
+	}
+	checked(proc_of(pid, &s->vmm), "see the VMM");
+	if ((plan->restore || driver->boots_by_load) &&
+	    driver->load(s, plan, state, why, sizeof(why)) < 0)
+		die(EX_UNAVAILABLE, "cannot load: %s", why);
+	if (!plan->restore)
+		await_ready(console);
+	greet(s);
+	start = ms() - start;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return start;
+}
+
+/* A descriptor above those of vmm_fd. */
+static int aside(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, 64);
+}
+
 int main(int argc, char **argv)
 {
 	struct vmm_argv *words = calloc(1, sizeof(*words));
-	struct vmm_plan plan = {.name = "bare"};
+	struct vmm_plan plan = {0};
+	struct sandbox s = {.name = "bare"};
+	const struct vmm *driver;
 	char program[256];
-	int vm, run, console, snap = -1;
-	double start;
-	pid_t pid;
+	int console, r, snap = -1, state = -1;
 
 	progname = "bare";
 	if (argc < 3 || argc > 4 || !words)
 		die_usage("bare VMDIR RUNDIR [SNAPDIR]");
-	if (argc == 4)
-		snap = fcntl(checked(open_dir(AT_FDCWD, argv[3]),
-				     "open the snapshot"),
-			     F_DUPFD_CLOEXEC, 64);
+	if (argc == 4) {
+		snap = aside(checked(open_dir(AT_FDCWD, argv[3]),
+				     "open the snapshot"));
+		state = aside(checked(openat(snap, "state", O_RDONLY),
+				      "open the state"));
+	}
 	plan.restore = snap >= 0;
-	vm = checked(open_dir(AT_FDCWD, argv[1]), "open the sandbox");
-	run = checked(make_dir(argv[2], 0700), "open the run directory");
-	read_sizes(vm, &plan);
-	if (accel_choose(&plan.accel) < 0 ||
-	    vmm_qemu.find(plan.accel, program, sizeof(program)) < 0)
+	s.dir = aside(checked(open_dir(AT_FDCWD, argv[1]), "open the sandbox"));
+	s.run = aside(checked(make_dir(argv[2], 0700), "open RUNDIR"));
+	checked(vmm_plan_read(&s, &plan), "read the sandbox");
+	if ((r = accel_choose(&plan.accel)) < 0)
+		return -r;
+	driver = vmm_choose(plan.accel, &r);
+	if (!driver || driver->find(plan.accel, program, sizeof(program)) < 0 ||
+	    write_value(s.run, "driver", "%s", driver->name) < 0)
 		return EX_UNAVAILABLE;
 	plan.program = program;
 	plan.tsc_khz = plan.accel == ACCEL_TCG ? tsc_khz() : 0;
-	vmm_qemu.argv(&plan, words);
-	vm = fcntl(vm, F_DUPFD_CLOEXEC, 64);
-	run = fcntl(run, F_DUPFD_CLOEXEC, 64);
-	console = open_all(vm, run, snap, plan.memory);
-	start = ms();
-	pid = fork();
-	if (pid == 0) {
-		execv(words->word[0], (char *const *)(uintptr_t)words->word);
-		_exit(127);
-	}
-	if (snap >= 0)
-		load(run, snap);
-	else
-		await_ready(console);
-	greet(pid);
-	printf("%.1f\n", ms() - start);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	driver->argv(&plan, words);
+	make_places();
+	if (plan.restore && driver->files)
+		put_files(driver, &plan, state);
+	console = open_all(driver, s.dir, s.run, snap, plan.memory);
+	printf("%.1f\n", measure(driver, &plan, &s, state, console, words));
 	free(words);
 	return finish(0);
 }
