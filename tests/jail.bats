@@ -165,7 +165,7 @@ tried_all() {
 	expect 0 ark create --image mini taken
 	# Somebody to attack: sockets of this host, and its processes.
 	socket=$(mktemp -u /run/ark-escape.XXXXXX)
-	python3 - "$socket" <<-'END' 3>&- &
+	python3 - "$socket" "$(within 60)" <<-'END' 3>&- &
 		import socket, sys, time
 		held = []
 		for address in sys.argv[1], '\0ark-escape':
@@ -176,7 +176,7 @@ tried_all() {
 		s = socket.socket()
 		s.bind(('127.0.0.1', 4711))
 		s.listen(5)
-		time.sleep(60)
+		time.sleep(int(sys.argv[2]))
 	END
 	server=$!
 	soon 5 test -S "$socket"

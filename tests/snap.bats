@@ -51,7 +51,7 @@ counts() { # NAME
 unbroken() { # NAME
 	expect 0 ark exec -n "$1" -- sh -c \
 		'a=$(cat /run/tick); awk "\$1 != NR { exit 1 }" /root/open &&
-		 b=$(wc -l </root/open) && [ "$b" -ge "$a" ] && [ "$b" -le $((a + 40)) ]'
+		 b=$(wc -l </root/open) && [ "$b" -ge "$a" ] && [ "$b" -le $((a + '"$(within 40)"')) ]'
 }
 
 no_half() {
