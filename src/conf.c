@@ -80,6 +80,12 @@ static const char *set(struct conf *c, const char *key, const char *value)
 		snprintf(c->image, sizeof(c->image), "%s", value);
 		return NULL;
 	}
+	if (strcmp(key, "auth") == 0) {
+		c->no_auth = strcmp(value, "none") == 0;
+		return c->no_auth || strcmp(value, "token") == 0
+			       ? NULL
+			       : "neither token nor none";
+	}
 	if (strcmp(key, "net") == 0)
 		return set_net(&c->net, value);
 	if (strcmp(key, "policy") == 0) {

@@ -136,6 +136,7 @@ struct conf {
 	char image[NAME_MAX_LEN + 1];
 	/* Percent of the host's that may be promised to what runs. */
 	unsigned memory_overcommit, cpu_overcommit;
+	bool no_auth; /* of the REST endpoint, on the loopback only */
 };
 
 /* Values of /etc/ark/ark.conf ($ARK_CONF), else the defaults.  A line that is
