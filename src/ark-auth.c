@@ -2,16 +2,14 @@
  * ark-auth - tenants of the REST endpoint and their tokens.  ark-auth(8) is the
  * manual; auth.h does the work.
  *
- * A token is printed once, on stdout, and by nobody kept.  When it cannot be
- * written there, it is of no use to anybody: then it is taken back.
+ * A token is printed once, on stdout, and by nobody kept.  A new one that could
+ * not be written there opens nothing: it is removed.
  */
 #include "auth.h"
 #include "quota.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
-#include <sys/file.h>
 
 static const char usage[] = "ark-auth add|ls|quota|rm|rotate [OPTION...] "
 			    "[TENANT[/LABEL]]";
@@ -172,21 +170,15 @@ static int show_quota(const char *tenant)
 
 static int quota(const char *tenant, const char *text)
 {
-	AUTO_CLOSE int dir = tenant_ok(tenant) ? auth_dir(tenant) : -1;
+	AUTO_CLOSE int dir = tenant_ok(tenant) ? auth_lock(tenant) : -1;
 	struct quota_limits limits;
 	const char *why;
 	int r;
 
 	if (!tenant_ok(tenant))
 		return fail(EX_USAGE, "bad tenant '%s'", tenant);
-	if (dir < 0)
-		return fail(EX_NOINPUT, "no such tenant '%s'", tenant);
-	if (!text)
-		return show_quota(tenant);
-	if (lock_file(dir, LOCK_EX, 10000) < 0)
-		return fail(EX_TEMPFAIL,
-			    "tenant '%s' is being changed by another command",
-			    tenant);
+	if (dir < 0 || !text)
+		return dir < 0 ? dir : show_quota(tenant);
 	r = quota_limits(tenant, &limits);
 	if (r < 0)
 		return r;

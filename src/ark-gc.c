@@ -129,7 +129,8 @@ static int sweep_cgroups(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const folders[] = {"vm", "snap", "image", "kernel"};
+	static const char *const folders[] = {"vm", "snap", "image", "kernel",
+					      "auth"};
 	AUTO_CLOSE int run = -1;
 	int result = 0, r;
 

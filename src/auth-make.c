@@ -12,6 +12,7 @@
 #include "stage.h"
 #include "state.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -51,8 +52,28 @@ static int write_token(int tokens, const char *label, enum scope scope,
 	return r;
 }
 
-/* auth/TENANT, locked; told. */
-static int lock_tenant(const char *tenant)
+static int is_temporary(const struct dirent *entry)
+{
+	return entry->d_name[0] == '.' && entry->d_name[1] &&
+	       strcmp(entry->d_name, "..") != 0;
+}
+
+/* What write_value() leaves in a folder when it is killed. */
+static void sweep(int dir, const char *folder)
+{
+	AUTO_CLOSE int fd = open_dir(dir, folder);
+	struct dirent **list;
+	int n = fd < 0 ? 0 : scandirat(fd, ".", &list, is_temporary, NULL);
+
+	for (int i = 0; i < n; i++) {
+		unlinkat(fd, list[i]->d_name, 0);
+		free(list[i]);
+	}
+	if (fd >= 0 && n >= 0)
+		free(list);
+}
+
+int auth_lock(const char *tenant)
 {
 	AUTO_CLOSE int dir = auth_dir(tenant);
 	struct stat st;
@@ -67,6 +88,8 @@ static int lock_tenant(const char *tenant)
 			    tenant);
 	if (fstat(dir, &st) < 0 || st.st_nlink == 0)
 		return fail(EX_NOINPUT, "no such tenant '%s'", tenant);
+	sweep(dir, "token");
+	sweep(dir, "quota");
 	return steal_fd(&dir);
 }
 
@@ -148,7 +171,7 @@ static int add_tenant(const char *tenant, const char *label, enum scope scope,
 static int add_token(const char *tenant, const char *label, enum scope scope,
 		     char token[TOKEN_LEN + 1])
 {
-	AUTO_CLOSE int dir = lock_tenant(tenant);
+	AUTO_CLOSE int dir = auth_lock(tenant);
 	AUTO_CLOSE int tokens = dir < 0 ? -1 : open_dir(dir, "token");
 
 	if (dir < 0)
@@ -223,7 +246,7 @@ int auth_rotate(const char *tenant, const char *label,
 		r = check_tenant("label", label);
 	if (r < 0)
 		return r;
-	dir = lock_tenant(tenant);
+	dir = auth_lock(tenant);
 	if (dir < 0)
 		return dir;
 	scope = scope_of(tenant, label);
@@ -286,7 +309,7 @@ int auth_remove(const char *tenant, const char *label, bool force)
 		r = check_tenant("label", label);
 	if (r < 0)
 		return r;
-	dir = lock_tenant(tenant);
+	dir = auth_lock(tenant);
 	if (dir < 0)
 		return dir;
 	return label ? remove_token(dir, tenant, label)

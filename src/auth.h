@@ -93,6 +93,10 @@ const char *scope_word(enum scope scope);
 /* An open directory ARK_ROOT/auth/TENANT, or -1 and errno. */
 int auth_dir(const char *tenant);
 
+/* The same, locked for a change, and without what killed changes have left;
+ * told. */
+int auth_lock(const char *tenant);
+
 /* Give the tenant a token named `label`, the tenant being made when it is new.
  * `quota`: "KIND=N,..." (quota.h) or NULL, for a new tenant only.  `force`:
  * also when names with its prefix are there already, which then are its own. 0

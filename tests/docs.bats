@@ -13,7 +13,7 @@ setup_file() {
 	mkdir "$BATS_FILE_TMPDIR/help" "$BATS_FILE_TMPDIR/man"
 	for command in $(commands); do
 		"$command" --help >"$BATS_FILE_TMPDIR/help/$command"
-		mandoc -T ascii "man/$command.1" | col -b \
+		mandoc -T ascii man/"$command".[18] | col -b \
 			>"$BATS_FILE_TMPDIR/man/$command"
 	done
 }
@@ -53,7 +53,7 @@ man_options() {
 				break
 			print "-" $i
 		}
-	}' "man/$1.1" | sort -u
+	}' man/"$1".[18] | sort -u
 }
 
 # Options that are completed behind any word of a program.
@@ -120,7 +120,8 @@ mentions() {
 			wrong "$verb: --help writes to stderr"
 		bin/ark "$verb" --help | grep -qi '^usage: ' ||
 			wrong "$verb: --help shows no usage"
-		[ -f "man/$name.1" ] || wrong "$verb: no man/$name.1"
+		[ -f "man/$name.1" ] || [ -f "man/$name.8" ] ||
+			wrong "$verb: no man/$name.1"
 		mentions ark "$verb" || wrong "$verb: not in ark(1)"
 		mentions "$name" "$verb" || wrong "$verb: not in $name(1)"
 		COMP_WORDS=(ark "$verb" --h) COMP_CWORD=2

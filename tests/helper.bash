@@ -299,7 +299,10 @@ killed() {
 inventory() {
 	ours | sed 's/^[0-9]* /process /'
 	# Files beside the slots are hints that anybody may lose.
+	# Folders that requests leave are none; what may be in them is.
 	find "$ARK_RUN" -mindepth 1 ! \( -type f ! -path "$ARK_RUN/*/*" \) \
+		! \( -type d \( -path "$ARK_RUN/audit" -o -path "$ARK_RUN/tenant" \
+		-o -path "$ARK_RUN/tenant/*" \) \) ! -name bucket \
 		-printf 'run %P\n'
 	find "$ARK_ROOT" -mindepth 1 ! -name tcg-told -printf 'root %P %y\n'
 	ip -o link | sed -n '/LOOPBACK/!s/^[0-9]*: \([^:@]*\).*/link \1/p'

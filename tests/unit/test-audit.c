@@ -106,10 +106,9 @@ static void found(const char *what, const char *words)
 
 static void test_line(void)
 {
-	static const char *const keys[] = {"seq",     "time",   "id",
-					   "tenant",  "token",  "address",
-					   "action",  "object", "result",
-					   "ms",      "prev",   "hash"};
+	static const char *const keys[] = {
+		"seq",	  "time",   "id",     "tenant", "token", "address",
+		"action", "object", "result", "ms",	"prev",	 "hash"};
 	struct audit_record r;
 	const char *key;
 	json_t *value, *object;
@@ -120,7 +119,8 @@ static void test_line(void)
 	is_num(record("start", "alice.web"), 0, "a record");
 	len = read_log();
 	object = json_loadb(text, len, 0, NULL);
-	json_object_foreach(object, key, value) {
+	json_object_foreach(object, key, value)
+	{
 		is_str(key, i < ARRAY_LEN(keys) ? keys[i] : "none", "key");
 		i++;
 	}
@@ -233,8 +233,9 @@ static void test_edits(void)
 				 "audit.head");
 	ten();
 	cut(4);
-	found("a line taken out", "audit.log:5: record 6 after 4: those between "
-				  "are missing");
+	found("a line taken out",
+	      "audit.log:5: record 6 after 4: those between "
+	      "are missing");
 	ten();
 	cut(0);
 	found("the first taken out",
@@ -308,7 +309,8 @@ static void test_truncation(void)
 	ok(told("10 of --head is missing"), "told");
 	c = (struct audit_check){.head_seq = 5};
 	memset(c.head_hash, 'a', 64);
-	is_num(audit_verify(NULL, 0, &c), -EX_DATAERR, "nor a chain made again");
+	is_num(audit_verify(NULL, 0, &c), -EX_DATAERR,
+	       "nor a chain made again");
 	ok(told("record 5 is not the one of --head"), "told");
 }
 

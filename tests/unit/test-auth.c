@@ -64,8 +64,8 @@ static void test_words(void)
 	static const char *const good[] = {"a", "abc", "a-1",
 					   "abcdefghijklmnopqrst"};
 	static const char *const bad[] = {
-		"",    "A",   "1a", "-a", "a.b", "a_b", "a/b", "..",
-		"a b", "a\n", "é", "abcdefghijklmnopqrstu"};
+		"",    "A",  "1a",  "-a",  "a.b", "a_b",
+		"a/b", "..", "a b", "a\n", "é",	  "abcdefghijklmnopqrstu"};
 
 	for (size_t i = 0; i < ARRAY_LEN(good); i++)
 		ok(tenant_ok(good[i]), "tenant '%s'", good[i]);
@@ -91,7 +91,8 @@ static void test_names(void)
 	is_str(name, "web", "as it is");
 	is_str(tenant_strip("host", "alice.web"), "alice.web",
 	       "all names are the host's");
-	ok(!tenant_strip("alice", "alice") && !tenant_strip("alice", "alice.") &&
+	ok(!tenant_strip("alice", "alice") &&
+		   !tenant_strip("alice", "alice.") &&
 		   !tenant_strip("alice", "alicex.web") &&
 		   !tenant_strip("alice", "bob.alice.web") &&
 		   !tenant_strip("alice", "alice.-x") &&
@@ -317,8 +318,8 @@ static void test_damaged(void)
 		put_file(dir, "root/auth/alice/token/main", lines[i],
 			 strlen(lines[i]));
 		load();
-		ok(told("token 'main' of tenant 'alice' is damaged"), "line %zu",
-		   i);
+		ok(told("token 'main' of tenant 'alice' is damaged"),
+		   "line %zu", i);
 		is_num((long long)table.n, 1, "the other one stays");
 	}
 	mkdirat(dir, "root/auth/UPPER", 0700);

@@ -52,6 +52,11 @@ static void test_values(void)
 	       "over-commit");
 	is_num(c.memory_overcommit, 1, "memory_overcommit");
 	is_num(c.cpu_overcommit, 100000, "cpu_overcommit");
+	ok(!c.no_auth, "tokens are needed");
+	is_num(load("auth = none\n"), 0, "auth");
+	ok(c.no_auth, "none");
+	is_num(load("auth = none\nauth = token\n"), 0, "auth");
+	ok(!c.no_auth, "tokens");
 	ok(told_nothing(), "and nothing is told");
 }
 
@@ -64,6 +69,8 @@ static void test_bad(void)
 		{"\n\nkey\n", ":3: "},
 		{"colour = red\n", ":1: colour: unknown key"},
 		{"= 5\n", ":1: "},
+		{"auth = no\n", ":1: auth: neither token nor none"},
+		{"auth =\n", ":1: auth: "},
 		{"memory\n", ":1: "},
 		{"memory =\n", ":1: memory: "},
 		{"memory = much\n", ":1: memory: "},

@@ -111,8 +111,8 @@ static long long of_another(void)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		char *args[] = {(char *)(uintptr_t)"test-metrics",
-				(char *)(uintptr_t)"requests", NULL};
+		char *args[] = {(char *)(uintptr_t) "test-metrics",
+				(char *)(uintptr_t) "requests", NULL};
 
 		execv("/proc/self/exe", args);
 		_exit(99);
@@ -153,8 +153,7 @@ static void test_parsers(void)
 	ok(!usage_parse_stat("42 (x", &a) && !usage_parse_stat("", &a) &&
 		   !usage_parse_stat("42 (x) R 1", &a),
 	   "no stat");
-	ok(usage_parse_net(net, "eth0", &a, &b) && a == 123456789012 &&
-		   b == 99,
+	ok(usage_parse_net(net, "eth0", &a, &b) && a == 123456789012 && b == 99,
 	   "net/dev");
 	ok(!usage_parse_net(net, "eth1", &a, &b) &&
 		   !usage_parse_net("", "eth0", &a, &b) &&

@@ -77,10 +77,14 @@ static uint64_t used(enum quota kind)
 static void test_parse(void)
 {
 	static const char *const bad[] = {
-		"",	     "x",	  "x=1",      "sandboxes",
-		"sandboxes=", "sandboxes=-1", "cpus=1.5", "memory=much",
-		"rate=0",     "burst=0",     "cpus=1,",	 ",cpus=1",
-		"cpus=1 ",    "rate=100001", "CPUS=1",	 "cpus=2147483648",
+		"",	      "x",
+		"x=1",	      "sandboxes",
+		"sandboxes=", "sandboxes=-1",
+		"cpus=1.5",   "memory=much",
+		"rate=0",     "burst=0",
+		"cpus=1,",    ",cpus=1",
+		"cpus=1 ",    "rate=100001",
+		"CPUS=1",     "cpus=2147483648",
 	};
 	struct quota_limits l = QUOTA_UNLIMITED;
 
@@ -403,8 +407,7 @@ static void test_rate(void)
 	is_num(quota_rate("alice", &why), 0, "a damaged bucket is empty");
 	fresh(NULL);
 	is_num(quota_rate("alice", &why), 0, "no limit");
-	ok(faccessat(dir, "run/tenant/alice/bucket", F_OK, 0) < 0,
-	   "no bucket");
+	ok(faccessat(dir, "run/tenant/alice/bucket", F_OK, 0) < 0, "no bucket");
 }
 
 /* All processes have one bucket. */
