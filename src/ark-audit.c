@@ -182,7 +182,7 @@ static void set_option(struct options *o, int option)
 		break;
 	case OPT_TENANT:
 		if (!tenant_ok(optarg))
-			die(EX_USAGE, "bad tenant '%s'", optarg);
+			die(EX_USAGE, "bad tenant '%.40s'", optarg);
 		o->tenant = optarg;
 		break;
 	case 'n':

@@ -176,7 +176,7 @@ static int quota(const char *tenant, const char *text)
 	int r;
 
 	if (!tenant_ok(tenant))
-		return fail(EX_USAGE, "bad tenant '%s'", tenant);
+		return fail(EX_USAGE, "bad tenant '%.40s'", tenant);
 	if (dir < 0 || !text)
 		return dir < 0 ? dir : show_quota(tenant);
 	r = quota_limits(tenant, &limits);
@@ -207,7 +207,7 @@ static void set_option(struct options *o, int option)
 		o->scope = scope_parse(optarg);
 		if (o->scope == SCOPE_NONE)
 			die(EX_USAGE,
-			    "bad scope '%s': read, exec, manage or admin",
+			    "bad scope '%.40s': read, exec, manage or admin",
 			    optarg);
 		break;
 	case OPT_VERSION:

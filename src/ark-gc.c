@@ -131,6 +131,7 @@ int main(int argc, char **argv)
 {
 	static const char *const folders[] = {"vm", "snap", "image", "kernel",
 					      "auth"};
+	AUTO_CLOSE int root = -1;
 	AUTO_CLOSE int run = -1;
 	int result = 0, r;
 
@@ -160,7 +161,11 @@ int main(int argc, char **argv)
 	r = sweep_cgroups();
 	if (result == 0)
 		result = r;
+	root = root_open(NULL);
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+		/* Nothing was made there, and tidying makes nothing. */
+		if (faccessat(root, folders[i], F_OK, 0) < 0)
+			continue;
 		r = stage_sweep(folders[i]);
 		if (result == 0)
 			result = r;

@@ -53,18 +53,10 @@ static int sweep_one(int dir, const char *folder, const char *temp)
 
 int stage_sweep(const char *folder)
 {
-	AUTO_CLOSE int root = root_open(NULL);
-	AUTO_CLOSE int dir = -1;
+	AUTO_CLOSE int dir = root_open(folder);
 	struct dirent **list;
 	int count, result = 0;
 
-	if (root < 0)
-		return root;
-	/* Nothing has been made there: nor does a sweep. */
-	if (faccessat(root, folder, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
-	    errno == ENOENT)
-		return 0;
-	dir = root_open(folder);
 	if (dir < 0)
 		return dir;
 	/* Somebody works in the folder itself (a kernel is being unpacked):
