@@ -89,7 +89,7 @@ static int take_line(const struct options *o, struct lines *kept, char *line)
 	audit_parse(line, strlen(line), &r);
 	if (r.seq == 0 || (o->tenant && strcmp(r.tenant, o->tenant) != 0))
 		return 0;
-	if (!o->lines) {
+	if (!kept->line) {
 		show_line(o, line);
 		return 0;
 	}

@@ -148,7 +148,7 @@ static void format_limit(enum quota kind, uint64_t n, char out[24])
 static int show_quota(const char *tenant)
 {
 	struct quota_limits limits;
-	uint64_t used[QUOTA_KINDS];
+	uint64_t used[QUOTA_KINDS] = {0};
 	int r = quota_limits(tenant, &limits);
 
 	if (r == 0)

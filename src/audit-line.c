@@ -11,8 +11,9 @@
 #include <sha2.h>
 
 #define HASH_KEY ",\"hash\":\""
-#define HASH_TAIL (sizeof(HASH_KEY) - 1 + 64 + 2) /* key, hash, quote, brace   \
-						   */
+#define HASH_TAIL                                                              \
+	(sizeof(HASH_KEY) - 1 + 64 + 2) /* key, hash, quote, brace             \
+					 */
 #define HEAD_LEN 107 /* two numbers of 20 digits, a hash, blanks, newline */
 
 static const char zeros[65] = "00000000000000000000000000000000"

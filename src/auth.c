@@ -117,7 +117,7 @@ void token_format(const unsigned char random[32], char token[TOKEN_LEN + 1])
 {
 	const size_t head = strlen(TOKEN_PREFIX) + DIGITS;
 
-	memcpy(token, TOKEN_PREFIX, strlen(TOKEN_PREFIX));
+	snprintf(token, TOKEN_LEN + 1, TOKEN_PREFIX);
 	to_hex(random, 32, token + strlen(TOKEN_PREFIX));
 	snprintf(token + head, TOKEN_LEN + 1 - head, "%08x",
 		 crc32(token, head));

@@ -312,10 +312,12 @@ static int make_claim(int lock, const struct quota_ask *ask,
 		 (int)getpid(), number++);
 	/* Of a process of the same number, long gone: swept just now, when it
 	 * was counted. */
-	claim->fd = openat(lock, claim->file, O_RDWR | O_CREAT | O_EXCL, 0600);
+	claim->fd = openat(lock, claim->file,
+			   O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (claim->fd < 0)
 		return -1;
 	if (lock_file(claim->fd, LOCK_EX, 0) == 0 &&
+	    fcntl(claim->fd, F_SETFD, 0) == 0 && /* it is to be inherited */
 	    write_claim(claim->fd, ask) == 0)
 		return 0;
 	unlinkat(lock, claim->file, 0);

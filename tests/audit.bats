@@ -1,12 +1,12 @@
 # ark audit: whatever is done to the log is found, and writers may be killed.
-# Records are written by build/unit/test-audit, through the library; what the
+# Records are written by build/unit/test-audit-crash, through the library; what the
 # endpoint puts on record is tested with it.
 
 load helper
 
 setup_file() {
 	ark_files
-	export writer=$tree/build/unit/test-audit
+	export writer=$tree/build/unit/test-audit-crash
 }
 
 teardown_file() {
@@ -257,7 +257,7 @@ no_notes() {
 		! "$writer" write 1 start b 2>"$work/said" &&
 		ark audit verify && rm "$work/small/fill" &&
 		"$writer" write 1 start c && ark audit verify'
-	equal "$(cat "$work/said")" 'test-audit: no room for the audit log'
+	equal "$(cat "$work/said")" 'test-audit-crash: no room for the audit log'
 	[[ $stdout == '5 records'*$'\n''6 records'* ]] || wrong 'not five, then six'
 	rmdir "$work/small"
 }

@@ -51,10 +51,10 @@ whole() {
 	local tenant
 	for tenant in "$ARK_ROOT"/auth/*/; do
 		[ -d "$tenant" ] || continue
-		[ -d "$tenant/token" ] && [ -d "$tenant/quota" ] || {
+		if [ ! -d "$tenant/token" ] || [ ! -d "$tenant/quota" ]; then
 			echo "half a tenant: $(find "$tenant")"
 			return 1
-		}
+		fi
 	done
 	expect 0 ark auth ls --json
 	silent

@@ -1,106 +1,10 @@
 /*
- * test-audit - the audit log: what is written, what is found when it was
- * changed, and that writers may be killed.
- *
- * With words it is a writer for tests/audit.bats:
- *	test-audit write COUNT ACTION [OBJECT]
+ * test-audit - the audit log: what is written, and what is found when it was
+ * changed.
  */
-#include "tap.h"
-
-#include "audit-line.h"
+#include "audit-log.h"
 
 #include <jansson.h>
-#include <signal.h>
-#include <sys/file.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-
-static int dir; /* holds root and run */
-static char text[1 << 20];
-
-static void fresh(void)
-{
-	remove_tree(dir, "root");
-	remove_tree(dir, "run");
-	mkdirat(dir, "root", 0700);
-}
-
-/* One request that ends well. */
-static int record(const char *action, const char *object)
-{
-	struct audit a = {
-		.tenant = "alice",
-		.token = "0123456789ab",
-		.address = "127.0.0.1",
-		.action = action,
-		.object = object,
-	};
-	int r = audit_begin(&a);
-
-	return r < 0 ? r : audit_end(&a, 200);
-}
-
-static size_t read_log(void)
-{
-	ssize_t len = read_file(dir, "root/audit.log", text, sizeof(text));
-
-	return len < 0 ? 0 : (size_t)len;
-}
-
-static void write_log(size_t len)
-{
-	put_file(dir, "root/audit.log", text, len);
-}
-
-static long long lines(void)
-{
-	long long n = 0;
-
-	read_log();
-	for (const char *at = text; (at = strchr(at, '\n')); at++)
-		n++;
-	return n;
-}
-
-/* The line of that number, from 0. */
-static char *line_at(int n)
-{
-	char *at = text;
-
-	while (n-- > 0)
-		at = strchr(at, '\n') + 1;
-	return at;
-}
-
-static int verify(struct audit_check *c)
-{
-	*c = (struct audit_check){0};
-	return audit_verify(NULL, 0, c);
-}
-
-static bool good(long long records)
-{
-	struct audit_check c;
-	int r = verify(&c);
-
-	if (r == 0 && c.last == records && c.lines == records && told_nothing())
-		return true;
-	printf("# verify: %d, last %lld of %lld lines\n", r, c.last, c.lines);
-	told("");
-	return false;
-}
-
-/* Exactly one fault, told with these words. */
-static void found(const char *what, const char *words)
-{
-	struct audit_check c;
-	int r = verify(&c);
-
-	ok(r == -EX_DATAERR && c.faults == 1 && told(words), "%s", what);
-	if (c.faults != 1)
-		printf("# %u faults\n", c.faults);
-}
 
 /* ---- what is written ---------------------------------------------------- */
 
@@ -173,18 +77,6 @@ static void test_hostile(void)
 }
 
 /* ---- what is found ------------------------------------------------------ */
-
-static void ten(void)
-{
-	char object[16];
-
-	fresh();
-	for (int i = 1; i <= 10; i++) {
-		snprintf(object, sizeof(object), "alice.%02d", i);
-		record("start", object);
-	}
-	read_log();
-}
 
 /* Take line n out. */
 static void cut(int n)
@@ -336,190 +228,9 @@ static void test_rotation(void)
 	ok(told("none"), "told");
 }
 
-/* ---- crashes ------------------------------------------------------------ */
-
-/* The state between any two steps of a writer, put there. */
-static void test_between(void)
+int main(void)
 {
-	char head[256];
-	ssize_t len;
-
-	ten();
-	len = read_file(dir, "root/audit.head", head, sizeof(head));
-	record("stop", "alice.01");
-	record("stop", "alice.02");
-	put_file(dir, "root/audit.head", head, (size_t)len);
-	ok(good(12), "lines behind the head are good");
-	record("stop", "alice.03");
-	ok(good(13), "and are joined");
-	read_log();
-	len = (ssize_t)strlen(text);
-	memcpy(text + len, "{\"seq\":14,\"ti", 13);
-	write_log((size_t)len + 13);
-	found("a torn line", "audit.log:14: ends within a line");
-	record("stop", "alice.04");
-	ok(good(14), "is cut off by the next writer");
-	unlinkat(dir, "root/audit.head", 0);
-	record("stop", "alice.05");
-	ok(good(15), "a lost head is found again");
-	put_file(dir, "root/audit.head", "garbage", 7);
-	record("stop", "alice.06");
-	ok(good(16), "and a damaged one");
-}
-
-/* Somebody cut the log: what comes after does not hide it. */
-static void test_goes_on(void)
-{
-	ten();
-	write_log((size_t)(line_at(7) - text));
-	record("stop", "alice.01");
-	found("cut, then written to", "audit.log:8: record 11 after 7: those "
-				      "between are missing");
-}
-
-static void test_notes(void)
-{
-	struct audit a = {.tenant = "alice",
-			  .token = "t",
-			  .address = "::1",
-			  .action = "fork",
-			  .object = "alice.x"};
-	struct audit_record r;
-	pid_t pid;
-
-	fresh();
-	record("start", "alice.01");
-	pid = fork();
-	if (pid == 0) {
-		audit_begin(&a);
-		raise(SIGKILL);
-	}
-	waitpid(pid, NULL, 0);
-	is_num(lines(), 1, "no line of a request that was killed, yet");
-	record("start", "alice.02");
-	is_num(lines(), 3, "the next writer makes it");
-	ok(audit_parse(line_at(1), strcspn(line_at(1), "\n"), &r) == NULL &&
-		   r.result == -1 && r.ms == -1 &&
-		   strcmp(r.action, "fork") == 0 &&
-		   strcmp(r.object, "alice.x") == 0,
-	   "with result null");
-	ok(good(3), "good");
-	record("start", "alice.03");
-	is_num(lines(), 4, "once");
-	/* Killed after its line, before its note was gone. */
-	read_log();
-	audit_parse(line_at(3), strcspn(line_at(3), "\n"), &r);
-	{
-		char path[64];
-
-		snprintf(path, sizeof(path), "run/audit/%s", r.id);
-		put_file(dir, path, "t\na\nb\nc\nd\ne\n", 12);
-		put_file(dir, "run/audit/0123456789abcdef", "half", 4);
-		record("start", "alice.04");
-		is_num(lines(), 5, "a note whose line is there makes none");
-		ok(faccessat(dir, path, F_OK, 0) < 0, "and goes");
-	}
-	ok(good(5), "good");
-	ok(unlinkat(dir, "run/audit", AT_REMOVEDIR) == 0, "no note is left");
-}
-
-/* A request in flight is not taken for a dead one. */
-static void test_flight(void)
-{
-	struct audit a = {.tenant = "alice", .action = "slow"};
-
-	fresh();
-	is_num(audit_begin(&a), 0, "one begins");
-	record("start", "alice.01");
-	record("start", "alice.02");
-	is_num(lines(), 2, "others come and go");
-	is_num(audit_end(&a, 201), 0, "it ends");
-	is_num(lines(), 3, "one line");
-	ok(good(3), "good");
-}
-
-/* Writers at once, killed at any time. */
-static void test_killed(void)
-{
-	struct audit_check c;
-	int bad = 0;
-
-	fresh();
-	for (int round = 0; round < 40; round++) {
-		pid_t pids[4];
-
-		for (int i = 0; i < 4; i++) {
-			pids[i] = fork();
-			if (pids[i] == 0)
-				for (;;)
-					record("exec", "alice.x");
-		}
-		usleep((useconds_t)(2000 + round * 300));
-		for (int i = 0; i < 4; i++)
-			kill(pids[i], SIGKILL);
-		for (int i = 0; i < 4; i++)
-			waitpid(pids[i], NULL, 0);
-		bad += verify(&c) != 0;
-	}
-	is_num(bad, 0, "the log is good after each kill");
-	record("end", "");
-	verify(&c);
-	ok(c.last == lines() && c.last > 40, "no line is missing: %lld",
-	   c.last);
-	ok(unlinkat(dir, "run/audit", AT_REMOVEDIR) == 0, "no note is left");
-	ok(told_nothing(), "and nothing is told");
-}
-
-/* A disk that is full: told, and the log as it was. */
-static void test_full(void)
-{
-	struct rlimit small;
-	int status = 0;
-	pid_t pid;
-
-	ten();
-	/* Half a line fits. */
-	small.rlim_cur = small.rlim_max = strlen(text) + 100;
-	pid = fork();
-	if (pid == 0) {
-		signal(SIGXFSZ, SIG_IGN);
-		setrlimit(RLIMIT_FSIZE, &small);
-		_exit(-record("start", "alice.full"));
-	}
-	waitpid(pid, &status, 0);
-	is_num(WEXITSTATUS(status), EX_IOERR, "no room for the line");
-	ok(told("cannot write the audit log"), "told");
-	ok(good(10), "nothing torn is left");
-	record("start", "alice.11");
-	ok(good(12), "later it is written, and that one too");
-}
-
-static int writer(int argc, char **argv)
-{
-	long long count;
-	const char *why;
-	int r = 0;
-
-	progname = "test-audit";
-	if (argc < 4 || !parse_num(argv[2], 1, 1000000, &count, &why))
-		return EX_USAGE;
-	while (r == 0 && count-- > 0)
-		r = record(argv[3], argc > 4 ? argv[4] : "");
-	return -r;
-}
-
-int main(int argc, char **argv)
-{
-	char path[128];
-
-	if (argc > 1)
-		return writer(argc, argv);
-	catch_stderr();
-	dir = tap_dir();
-	snprintf(path, sizeof(path), "%s/root", tap_dir_path);
-	setenv("ARK_ROOT", path, 1);
-	snprintf(path, sizeof(path), "%s/run", tap_dir_path);
-	setenv("ARK_RUN", path, 1);
+	setup();
 	test_line();
 	test_mode();
 	test_hostile();
@@ -527,11 +238,5 @@ int main(int argc, char **argv)
 	test_order();
 	test_truncation();
 	test_rotation();
-	test_between();
-	test_goes_on();
-	test_notes();
-	test_flight();
-	test_killed();
-	test_full();
 	return done();
 }
