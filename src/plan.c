@@ -52,6 +52,11 @@ void plan_mark(const char *run, char mark[16])
 	snprintf(mark, 16, "ark:%08x:", plan_hash(run));
 }
 
+void plan_link(int slot, char link[16])
+{
+	snprintf(link, 16, LINK_PREFIX "%04x", (unsigned)slot & 0xffff);
+}
+
 void plan_make(struct plan *p, int slot, const char *name, const char *run,
 	       uint32_t net)
 {
@@ -64,8 +69,7 @@ void plan_make(struct plan *p, int slot, const char *name, const char *run,
 	snprintf(p->name, sizeof(p->name), "%s", name);
 	snprintf(p->outer, sizeof(p->outer), "%u.%u.%u.%u", outer >> 24,
 		 outer >> 16 & 255, outer >> 8 & 255, outer & 255);
-	snprintf(p->link, sizeof(p->link), LINK_PREFIX "%04x",
-		 (unsigned)slot & 0xffff);
+	plan_link(slot, p->link);
 	plan_mark(run, mark);
 	snprintf(p->mark, sizeof(p->mark), "%s%04x:", mark,
 		 (unsigned)slot & 0xffff);

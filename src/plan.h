@@ -47,6 +47,9 @@ struct plan {
 void plan_make(struct plan *p, int slot, const char *name, const char *run,
 	       uint32_t net);
 
+/* The name of the host's end. */
+void plan_link(int slot, char link[16]);
+
 /* "ark:HASH:" of all that belongs to an ARK_RUN; at least 16 bytes. */
 void plan_mark(const char *run, char mark[16]);
 

@@ -1,0 +1,172 @@
+/*
+ * cgi-parse.c - read one request and say what it asks for, in the cage.
+ *
+ * 1. The cage closes before the first foreign byte is read.
+ * 2. The token is looked at before the body: who has none does not reach the
+ *    JSON parser.  The parent checks it again, with what it reads here; so
+ *    somebody who took this process over still needs a token.
+ * 3. A body is read when its length is within the limit of its route, else it
+ *    is left where it is.  One that a route streams is left to that route.
+ */
+#include "cgi.h"
+
+#include <errno.h>
+
+void emit(int out, enum field f, const void *data, size_t len)
+{
+	const unsigned char head[CGI_RECORD_HEAD] = {
+		(unsigned char)f,	0, 0, 0,
+		(unsigned char)len,	(unsigned char)(len >> 8),
+		(unsigned char)(len >> 16), (unsigned char)(len >> 24),
+	};
+
+	/* A parent that is gone has no use for it. */
+	if (write_full(out, head, sizeof(head)) < 0 ||
+	    (len > 0 && write_full(out, data, len) < 0))
+		_exit(1);
+}
+
+void emit_text(int out, enum field f, const char *text)
+{
+	emit(out, f, text, strlen(text));
+}
+
+void emit_number(int out, enum field f, uint64_t number)
+{
+	emit(out, f, &number, sizeof(number));
+}
+
+static struct refusal read_body(const struct parser *p,
+				const struct cgi_head *h,
+				const struct route *r, uint64_t *seen)
+{
+	size_t most = r->flags & ROUTE_BIG ? CGI_FILES_MAX : CGI_JSON_MAX;
+	size_t len = (size_t)h->length;
+	char *text;
+
+	if (h->length > (long long)most)
+		return refuse(413, "a body may have %zu bytes", most);
+	if (len == 0)
+		return (struct refusal){0};
+	text = malloc(len + 1);
+	if (!text)
+		return refuse(503, "out of memory");
+	if (read_full(p->in, text, len) != (ssize_t)len)
+		return refuse(400, "the body ends early");
+	text[len] = '\0';
+	return body_fields(text, len, r, p->out, seen);
+}
+
+static struct refusal check_must(const struct route *r, uint64_t seen)
+{
+	for (size_t i = 0; i < ARRAY_LEN(r->must) && r->must[i]; i++)
+		if (!(seen & 1ULL << r->must[i]))
+			return refuse(400, "%s must be given",
+				      field_rule(r->must[i])->key);
+	return (struct refusal){0};
+}
+
+static struct refusal take_fields(const struct parser *p,
+				  const struct cgi_head *h,
+				  const struct target *t)
+{
+	struct refusal no;
+	uint64_t seen = 0;
+
+	if (h->length < 0 || h->length > (long long)CGI_STREAM_MAX)
+		return refuse(413, "the body is too large");
+	emit_number(p->out, F_LENGTH, (uint64_t)h->length);
+	no = uri_query(h->query, t->route, p->out, &seen);
+	if (!no.status && route_has_json(t->route))
+		no = read_body(p, h, t->route, &seen);
+	return no.status ? no : check_must(t->route, seen);
+}
+
+/* "localhost:7000", "[::1]:7000" -> length of the name. */
+static size_t host_len(const char *host)
+{
+	if (*host == '[')
+		return strcspn(host, "]") + (strchr(host, ']') != NULL);
+	return strcspn(host, ":/");
+}
+
+static bool is_loopback(const char *host)
+{
+	size_t len = host_len(host);
+
+	return (len == 9 && strncmp(host, "localhost", 9) == 0) ||
+	       (len == 5 && strncmp(host, "[::1]", 5) == 0) ||
+	       (strncmp(host, "127.", 4) == 0 &&
+		strspn(host, "0123456789.") == len && len <= 15);
+}
+
+/* A page of somebody else's in a browser of this host: it can send requests
+ * here, with the browser's passwords, and when its name leads to 127.0.0.1 it
+ * can read the answers. */
+static struct refusal check_browser(const struct parser *p,
+				    const struct cgi_head *h)
+{
+	const char *origin = strstr(h->origin, "://");
+	const char *from = origin ? origin + 3 : h->origin;
+
+	if (*h->origin && strcmp(from, h->host) != 0)
+		return refuse(403, "not for pages of other servers");
+	if (p->open && *h->host && !is_loopback(h->host))
+		return refuse(403, "without authentication only this host is "
+				   "served, by its loopback");
+	return (struct refusal){0};
+}
+
+static struct refusal parse(const struct parser *p, const struct cgi_head *h)
+{
+	struct target t = {0};
+	char allowed[64] = "";
+	struct refusal no = check_browser(p, h);
+
+	if (!no.status)
+		no = uri_route(h, &t, allowed);
+	if (no.status == 405)
+		emit_text(p->out, F_ALLOW, allowed);
+	if (no.status)
+		return no;
+	emit_number(p->out, F_ROUTE, (uint64_t)(t.route - routes));
+	if (t.route->scope != SCOPE_NONE && !p->open && !p->known(h->creds))
+		return refuse(401, *h->creds ? "no such token"
+					     : "a token is needed");
+	emit_text(p->out, F_CREDS, h->creds);
+	if (*t.name)
+		emit_text(p->out, F_NAME, t.name);
+	if (*t.id)
+		emit_text(p->out, F_ID, t.id);
+	return take_fields(p, h, &t);
+}
+
+void cgi_parse(const struct parser *p)
+{
+	static char text[CGI_HEAD_MAX];
+	struct cgi_head head;
+	struct refusal no = {0};
+	const char *why;
+	unsigned char error[8 + sizeof(no.why)];
+
+	json_object_seed(0); /* reads a file */
+	if (p->caged && cage() < 0)
+		_exit(1);
+	why = p->scgi ? head_of_scgi(&head, p->in, text)
+		      : head_of_environment(&head);
+	if (why) {
+		no = refuse(400, "%s", why);
+	} else {
+		emit_text(p->out, F_REMOTE, head.remote);
+		no = parse(p, &head);
+	}
+	if (!no.status) {
+		emit(p->out, F_END, NULL, 0);
+		return;
+	}
+	memset(error, 0, sizeof(error));
+	error[0] = (unsigned char)no.status;
+	error[1] = (unsigned char)(no.status >> 8);
+	memcpy(error + 8, no.why, strlen(no.why));
+	emit(p->out, F_ERROR, error, 8 + strlen(no.why));
+}

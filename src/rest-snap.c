@@ -1,0 +1,337 @@
+/*
+ * rest-snap.c - snapshots, and sandboxes out of them.
+ */
+#include "metrics.h"
+#include "rest.h"
+#include "snap.h"
+
+#define TREE_DEPTH 64
+
+/* ---- what is known of them ----------------------------------------------- */
+
+/* A tenant's own word for a name, or null. */
+static json_t *own_or_null(const struct call *c, const char *full)
+{
+	const char *own = *full ? own_name(c, full) : NULL;
+
+	return own ? json_string(own) : json_null();
+}
+
+static json_t *snap_json(const struct call *c, const struct snap_manifest *m)
+{
+	const char *source = own_name(c, m->source);
+	json_t *object = json_pack(
+		"{s:s,s:s,s:s,s:o,s:s,s:s,s:b,s:i,s:I,s:I}", "snapshotId",
+		own_name(c, m->name), "id", m->id, "vmName",
+		source ? source : "", "parent", own_or_null(c, m->parent),
+		"image", m->image, "created", m->created, "hasMemory",
+		m->memory, "cpus", (int)m->cpus, "memory",
+		(json_int_t)m->memory_size, "disk", (json_int_t)m->disk_size);
+
+	if (object && m->memory) {
+		json_object_set_new(object, "vmm", json_string(m->vmm));
+		json_object_set_new(object, "vmmVersion",
+				    json_string(m->version));
+		json_object_set_new(object, "accel", json_string(m->accel));
+	}
+	return object;
+}
+
+struct listing {
+	const struct call *c;
+	json_t *list;
+};
+
+static int list_one(const char *name, void *data)
+{
+	const struct listing *l = data;
+	AUTO_SNAP struct snap snap = SNAP_NONE;
+
+	/* A broken one must not hide the others; it has been told. */
+	if (own_name(l->c, name) && snap_open(&snap, name, false) == 0)
+		json_array_append_new(l->list, snap_json(l->c, &snap.manifest));
+	return 0;
+}
+
+int rest_snaps(struct call *c)
+{
+	struct listing l = {c, json_array()};
+	int r = names_each("snap", list_one, &l);
+
+	if (r < 0) {
+		json_decref(l.list);
+		return answer_failure(c, -r, last_message());
+	}
+	return answer_json(200, json_pack("{s:o}", "snapshots", l.list));
+}
+
+static int check_there(const struct call *c)
+{
+	return snap_exists(c->full) ? 0
+				    : answer_error(404, NULL,
+						   "no such snapshot '%s'",
+						   c->name);
+}
+
+int rest_snap_get(struct call *c)
+{
+	AUTO_SNAP struct snap snap = SNAP_NONE;
+	int r = check_there(c);
+
+	if (r)
+		return r;
+	r = snap_open(&snap, c->full, false);
+	if (r < 0)
+		return answer_failure(c, -r, last_message());
+	return answer_json(200, snap_json(c, &snap.manifest));
+}
+
+/* ---- the tree ------------------------------------------------------------ */
+
+/* Every snapshot and sandbox of the tenant: its name, kind and parent. */
+struct forest {
+	const struct call *c;
+	json_t *nodes; /* [{kind, name, children}], for the answer */
+	json_t *parents; /* of each, a name or "" */
+};
+
+static void plant(struct forest *f, const char *kind, const char *own,
+		  const char *parent)
+{
+	json_array_append_new(f->nodes,
+			      json_pack("{s:s,s:s,s:[]}", "kind", kind, "name",
+					own, "children"));
+	json_array_append_new(f->parents, json_string(parent ? parent : ""));
+}
+
+static int plant_snap(const char *name, void *data)
+{
+	struct forest *f = data;
+	AUTO_SNAP struct snap snap = SNAP_NONE;
+
+	if (own_name(f->c, name) && snap_open(&snap, name, false) == 0)
+		plant(f, "snapshot", own_name(f->c, name),
+		      own_name(f->c, snap.manifest.parent));
+	return 0;
+}
+
+static int plant_vm(const char *name, void *data)
+{
+	struct forest *f = data;
+	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
+	char from[NAME_MAX_LEN + 2];
+
+	if (!own_name(f->c, name) || !sandbox_exists(name) ||
+	    sandbox_open(&s, name) < 0)
+		return 0;
+	if (read_value(s.dir, "snapshot", from, sizeof(from)) < 0)
+		from[0] = '\0';
+	plant(f, "vm", own_name(f->c, name), own_name(f->c, from));
+	return 0;
+}
+
+static json_t *find_snap(const struct forest *f, const char *name)
+{
+	json_t *node;
+	size_t i;
+
+	json_array_foreach(f->nodes, i, node)
+	{
+		const char *kind =
+			json_string_value(json_object_get(node, "kind"));
+		const char *has =
+			json_string_value(json_object_get(node, "name"));
+
+		if (strcmp(kind, "snapshot") == 0 && strcmp(has, name) == 0)
+			return node;
+	}
+	return NULL;
+}
+
+/* A snapshot is newer than its parent; a loop, which files that were meddled
+ * with could make, would have no root and is left out. */
+int rest_snap_tree(struct call *c)
+{
+	struct forest f = {c, json_array(), json_array()};
+	json_t *roots = json_array(), *node;
+	size_t i;
+	int r = names_each("snap", plant_snap, &f);
+
+	if (r == 0)
+		r = sandbox_each(plant_vm, &f);
+	json_array_foreach(f.nodes, i, node)
+	{
+		const char *parent =
+			json_string_value(json_array_get(f.parents, i));
+		json_t *above = *parent ? find_snap(&f, parent) : NULL;
+
+		json_array_append(above && above != node
+					  ? json_object_get(above, "children")
+					  : roots,
+				  node);
+	}
+	json_decref(f.nodes);
+	json_decref(f.parents);
+	if (r < 0) {
+		json_decref(roots);
+		return answer_failure(c, -r, last_message());
+	}
+	return answer_json(200, json_pack("{s:o}", "tree", roots));
+}
+
+/* ---- take, remove, verify ------------------------------------------------ */
+
+/* SANDBOX-1, -2 ...: in the tenant's words as well as in the host's. */
+static int choose_name(const struct call *c, char full[NAME_MAX_LEN + 1])
+{
+	const char *given = call_text(c, F_SNAPSHOT);
+	unsigned number;
+	int r;
+
+	if (given && *given)
+		return full_name(c, "snapshot", given, full);
+	r = free_name("snap", c->full, 1, full, &number);
+	return r < 0 ? answer_failure(c, -r, last_message()) : 0;
+}
+
+int rest_snapshot(struct call *c)
+{
+	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
+	AUTO_COMMAND struct command cmd = {0};
+	char full[NAME_MAX_LEN + 1];
+	struct quota_ask ask = {.snapshot = full};
+	uint64_t began = now_us();
+	int r = open_vm(c, &s);
+
+	if (r == 0)
+		r = choose_name(c, full);
+	if (r)
+		return r;
+	if (snap_exists(full))
+		return answer_error(409, NULL, "snapshot '%s' exists already",
+				    own_name(c, full));
+	r = quota_ask_snapshot(&ask, c->full);
+	if (r < 0)
+		return answer_failure(c, -r, last_message());
+	r = claim(c, &ask);
+	if (r)
+		return r;
+	command_add(&cmd, "ark-snap");
+	command_add(&cmd, "take");
+	command_add(&cmd, c->full);
+	command_add(&cmd, full);
+	r = command_run(&cmd);
+	if (r)
+		return answer_failure(c, r, cmd.why);
+	metrics_time(TIME_SNAPSHOT, now_us() - began);
+	return answer_json(200, json_pack("{s:s}", "snapshotId",
+					  own_name(c, full)));
+}
+
+static int run_verb(struct call *c, struct command *cmd, const char *verb)
+{
+	command_add(cmd, "ark-snap");
+	command_add(cmd, verb);
+	command_add(cmd, c->full);
+	return command_run(cmd);
+}
+
+int rest_snap_remove(struct call *c)
+{
+	AUTO_COMMAND struct command cmd = {0};
+	int r = check_there(c);
+
+	if (r)
+		return r;
+	r = run_verb(c, &cmd, "rm");
+	return r ? answer_failure(c, r, cmd.why) : answer_success();
+}
+
+int rest_snap_verify(struct call *c)
+{
+	AUTO_COMMAND struct command cmd = {0};
+	json_t *problems;
+	int r = check_there(c);
+
+	if (r)
+		return r;
+	r = run_verb(c, &cmd, "verify");
+	if (r && r != EX_DATAERR)
+		return answer_failure(c, r, cmd.why);
+	problems = r ? json_pack("[s]", cmd.why) : json_array();
+	return answer_json(200, json_pack("{s:b,s:o}", "ok", r == 0, "problems",
+					  problems));
+}
+
+/* ---- fork ---------------------------------------------------------------- */
+
+static int fork_it(struct call *c, const char *snapshot, const char *base)
+{
+	AUTO_COMMAND struct command cmd = {0};
+	const char *given = call_text(c, F_PREFIX);
+	bool partial = call_truth(c, F_PARTIAL, false);
+	char prefix[NAME_MAX_LEN + 1], number[24];
+	uint64_t count = 1, began = now_us();
+	int r = given ? full_name(c, "sandbox", given, prefix) : 0;
+
+	if (!given)
+		snprintf(prefix, sizeof(prefix), "%s", base);
+	call_number(c, F_COUNT, &count);
+	if (r == 0)
+		r = claim_clones(c, snapshot, count, NULL);
+	if (r)
+		return r;
+	snprintf(number, sizeof(number), "%u", (unsigned)count);
+	command_add(&cmd, "ark-snap");
+	command_add(&cmd, "fork");
+	command_add(&cmd, "-c");
+	command_add(&cmd, number);
+	command_add(&cmd, "--name");
+	command_add(&cmd, prefix);
+	if (partial)
+		command_add(&cmd, "--partial");
+	command_add(&cmd, snapshot);
+	r = command_run(&cmd);
+	metrics_time(TIME_FORK, now_us() - began);
+	if (r && !(partial && cmd.output && *cmd.output))
+		return answer_failure(c, r, cmd.why);
+	return answer_json(200, vms_json(c, cmd.output));
+}
+
+int rest_fork_snapshot(struct call *c)
+{
+	int r = check_there(c);
+
+	return r ? r : fork_it(c, c->full, c->full);
+}
+
+/* The snapshot is taken by a command of its own: a snapshot and a sandbox may
+ * have the same name, and then `ark fork` means the snapshot. */
+int rest_fork(struct call *c)
+{
+	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
+	AUTO_COMMAND struct command cmd = {0};
+	char full[NAME_MAX_LEN + 1];
+	struct quota_ask ask = {.snapshot = full};
+	int r = open_vm(c, &s);
+
+	if (r == 0)
+		r = choose_name(c, full);
+	if (r)
+		return r;
+	r = quota_ask_snapshot(&ask, c->full);
+	if (r < 0)
+		return answer_failure(c, -r, last_message());
+	r = claim(c, &ask);
+	if (r)
+		return r;
+	command_add(&cmd, "ark-snap");
+	command_add(&cmd, "take");
+	command_add(&cmd, c->full);
+	command_add(&cmd, full);
+	r = command_run(&cmd);
+	if (r)
+		return answer_failure(c, r, cmd.why);
+	quota_release(&c->claim);
+	return fork_it(c, full, full);
+}
