@@ -51,6 +51,7 @@ int cage(void)
 		ALLOW(SYS_mremap),
 		ALLOW(SYS_madvise),
 		ALLOW(SYS_clock_gettime),
+		ALLOW(SYS_getrandom), /* malloc() */
 		ALLOW(SYS_rt_sigreturn),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 1, 0),
 		END(SECCOMP_RET_KILL_PROCESS),

@@ -12,6 +12,34 @@
 
 #include <errno.h>
 
+/* Records are collected: each write would wake the parent up. */
+static struct {
+	size_t len;
+	unsigned char data[16384];
+} pending;
+
+/* A parent that is gone has no use for it. */
+static void flush(int out)
+{
+	if (write_full(out, pending.data, pending.len) < 0)
+		_exit(1);
+	pending.len = 0;
+}
+
+static void append(int out, const void *data, size_t len)
+{
+	if (len > sizeof(pending.data) - pending.len)
+		flush(out);
+	if (len > sizeof(pending.data)) {
+		if (write_full(out, data, len) < 0)
+			_exit(1);
+		return;
+	}
+	if (len > 0)
+		memcpy(pending.data + pending.len, data, len);
+	pending.len += len;
+}
+
 void emit(int out, enum field f, const void *data, size_t len)
 {
 	const unsigned char head[CGI_RECORD_HEAD] = {
@@ -20,10 +48,8 @@ void emit(int out, enum field f, const void *data, size_t len)
 		(unsigned char)(len >> 16), (unsigned char)(len >> 24),
 	};
 
-	/* A parent that is gone has no use for it. */
-	if (write_full(out, head, sizeof(head)) < 0 ||
-	    (len > 0 && write_full(out, data, len) < 0))
-		_exit(1);
+	append(out, head, sizeof(head));
+	append(out, data, len);
 }
 
 void emit_text(int out, enum field f, const char *text)
@@ -162,11 +188,12 @@ void cgi_parse(const struct parser *p)
 	}
 	if (!no.status) {
 		emit(p->out, F_END, NULL, 0);
-		return;
+	} else {
+		memset(error, 0, 8);
+		error[0] = (unsigned char)no.status;
+		error[1] = (unsigned char)(no.status >> 8);
+		memcpy(error + 8, no.why, strlen(no.why));
+		emit(p->out, F_ERROR, error, 8 + strlen(no.why));
 	}
-	memset(error, 0, sizeof(error));
-	error[0] = (unsigned char)no.status;
-	error[1] = (unsigned char)(no.status >> 8);
-	memcpy(error + 8, no.why, strlen(no.why));
-	emit(p->out, F_ERROR, error, 8 + strlen(no.why));
+	flush(p->out);
 }
