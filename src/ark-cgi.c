@@ -180,7 +180,7 @@ static int one_request(bool scgi)
 		r = serve(&c, p.open);
 	quota_release(&c.claim);
 	metrics_request(r, now_us() - c.began);
-	request_free(&c);
+	call_free(&c);
 	auth_free(&table);
 	return 0;
 }

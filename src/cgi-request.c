@@ -275,7 +275,7 @@ int request_read(struct call *c, const struct parser *p)
 	return 0;
 }
 
-void request_free(struct call *c)
+void call_free(struct call *c)
 {
 	free(c->records);
 	free(c->buffer);

@@ -304,7 +304,7 @@ int request_read(struct call *c, const struct parser *p);
  * text of the client's fault. */
 const char *request_check(struct call *c, char *data, size_t len, int *status);
 
-void request_free(struct call *c);
+void call_free(struct call *c);
 
 const struct record *call_record(const struct call *c, enum field f,
 				 size_t nth);
