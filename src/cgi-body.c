@@ -200,10 +200,11 @@ static struct refusal put_port(enum field f, const json_t *value, int out)
 void port_spec(char *out, size_t size, const char *address, const char *host,
 	       const char *guest, const char *protocol, const char *what)
 {
-	const char *any = *address && !*host ? "0" : "";
-
-	snprintf(out, size, "%s%s%s%s%s%s%s%s%s", address, *address ? ":" : "",
-		 host, any, *host || *any ? ":" : "", guest,
+	/* Without a port of the host it is one of the loopback. */
+	if (!*host && strcmp(address, "127.0.0.1") == 0)
+		address = "";
+	snprintf(out, size, "%s%s%s%s%s%s%s%s", address, *address ? ":" : "",
+		 host, *host ? ":" : "", guest,
 		 strcmp(protocol, "udp") == 0 ? "/udp" : "", *what ? "=" : "",
 		 what);
 }

@@ -60,7 +60,8 @@ static const char *our_path(const struct cgi_head *h)
 	return len > 0 ? h->info : h->uri;
 }
 
-/* Cut the path up, decoded: the number of its parts, or -1. */
+/* Cut the path up, decoded: the number of its parts, -1 for none of ours, -2
+ * when it is not encoded well. */
 static int cut(char *text, char *parts[PARTS_MAX])
 {
 	int n = 0;
@@ -75,8 +76,8 @@ static int cut(char *text, char *parts[PARTS_MAX])
 		text += strcspn(text, "/");
 	}
 	for (int i = 0; i < n; i++)
-		if (uri_decode(parts[i], false) <= 0)
-			return -1;
+		if (uri_decode(parts[i], false) < 0)
+			return -2;
 	return n;
 }
 
@@ -144,6 +145,8 @@ struct refusal uri_route(const struct cgi_head *h, struct target *t,
 	memcpy(text, path, len);
 	text[len] = '\0';
 	n = cut(text, parts);
+	if (n == -2)
+		return refuse(400, "a bad %% in the path");
 	v1 = n > 0 && strcmp(parts[0], "v1") == 0;
 	if (v1) {
 		from++;

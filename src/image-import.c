@@ -11,6 +11,7 @@
  */
 #include "image.h"
 #include "disk.h"
+#include "publish.h"
 #include "stage.h"
 #include "state.h"
 
@@ -116,6 +117,48 @@ static int add_fact(json_t *manifest, int source, const char *key,
 	return 0;
 }
 
+static int add_port(json_t *list, const char *line)
+{
+	AUTO_FREE struct port *ports = calloc(PORTS_MAX, sizeof(*ports));
+	const char *why = "out of memory";
+	size_t n = ports ? port_parse(line, ports, PORTS_MAX, &why) : 0;
+
+	if (n > 0 && ports[0].host != 0)
+		why = "a port of the host is not an image's to choose";
+	else if (n > 0) {
+		json_array_append_new(list, json_string(line));
+		return 0;
+	}
+	return fail(EX_DATAERR, "bad port '%s': %s", line, why);
+}
+
+/* Ports that are worth publishing, which the source may state in a file, a
+ * line for each: "5901=gui" as in ark-net(1). */
+static int add_ports(json_t *manifest, int source)
+{
+	char text[4096], *line = text;
+	json_t *list;
+	int r = 0;
+
+	if (read_file(source, "ports", text, sizeof(text)) < 0) {
+		if (errno == ENOENT)
+			return 0;
+		return fail_errno(EX_DATAERR, "cannot read 'ports'");
+	}
+	list = json_array();
+	while (r == 0 && *line) {
+		char *end = line + strcspn(line, "\n");
+		bool more = *end != '\0';
+
+		*end = '\0';
+		if (*line)
+			r = add_port(list, line);
+		line = end + more;
+	}
+	json_object_set_new(manifest, "ports", list);
+	return r;
+}
+
 static int write_manifest(int dir, const json_t *manifest)
 {
 	AUTO_FREE char *text = json_dumps(manifest, JSON_COMPACT);
@@ -150,6 +193,8 @@ static int fill(int source, int dir, json_t *manifest, const char *from,
 
 	if (r == 0)
 		r = add_fact(manifest, source, "kernel_release", "unknown");
+	if (r == 0)
+		r = add_ports(manifest, source);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(parts); i++) {
 		r = take(source, dir, &parts[i], from, flags);
 		if (r == 0)
