@@ -12,6 +12,9 @@
 
 static const struct field_rule rules[F_COUNT_OF_FIELDS] = {
 	[F_REMOTE] = {"remote", KIND_TEXT, 0, 64, NULL, 0},
+	[F_REMOTE_PORT] = {"remotePort", KIND_NUMBER, 0, 65535, NULL, 0},
+	[F_SERVER] = {"server", KIND_TEXT, 0, 64, NULL, 0},
+	[F_SERVER_PORT] = {"serverPort", KIND_NUMBER, 0, 65535, NULL, 0},
 	[F_ALLOW] = {"allow", KIND_TEXT, 0, 64, NULL, 0},
 	[F_CREDS] = {"authorization", KIND_TEXT, 0, 4096, NULL, 0},
 	[F_LENGTH] = {"length", KIND_NUMBER, 0, CGI_STREAM_MAX, NULL, 0},

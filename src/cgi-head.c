@@ -24,6 +24,9 @@ static const struct variable {
 	{"HTTP_ORIGIN", offsetof(struct cgi_head, origin)},
 	{"HTTP_HOST", offsetof(struct cgi_head, host)},
 	{"REMOTE_ADDR", offsetof(struct cgi_head, remote)},
+	{"REMOTE_PORT", offsetof(struct cgi_head, remote_port)},
+	{"SERVER_ADDR", offsetof(struct cgi_head, server)},
+	{"SERVER_PORT", offsetof(struct cgi_head, server_port)},
 };
 
 static const char **place(struct cgi_head *h, const struct variable *v)

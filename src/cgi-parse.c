@@ -167,6 +167,22 @@ static struct refusal parse(const struct parser *p, const struct cgi_head *h)
 	return take_fields(p, h, &t);
 }
 
+static uint64_t port_of(const char *text)
+{
+	const char *why;
+	long long port;
+
+	return parse_num(text, 0, 65535, &port, &why) ? (uint64_t)port : 0;
+}
+
+static void emit_ends(int out, const struct cgi_head *h)
+{
+	emit_text(out, F_REMOTE, h->remote);
+	emit_number(out, F_REMOTE_PORT, port_of(h->remote_port));
+	emit_text(out, F_SERVER, h->server);
+	emit_number(out, F_SERVER_PORT, port_of(h->server_port));
+}
+
 void cgi_parse(const struct parser *p)
 {
 	static char text[CGI_HEAD_MAX];
@@ -183,7 +199,7 @@ void cgi_parse(const struct parser *p)
 	if (why) {
 		no = refuse(400, "%s", why);
 	} else {
-		emit_text(p->out, F_REMOTE, head.remote);
+		emit_ends(p->out, &head);
 		no = parse(p, &head);
 	}
 	if (!no.status) {

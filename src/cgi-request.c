@@ -237,6 +237,18 @@ bool call_number(const struct call *c, enum field f, uint64_t *number)
 	return r;
 }
 
+static void watch(const struct call *c)
+{
+	const char *server = call_text(c, F_SERVER);
+	const char *remote = call_text(c, F_REMOTE);
+	uint64_t from = 0, to = 0;
+
+	call_number(c, F_REMOTE_PORT, &from);
+	call_number(c, F_SERVER_PORT, &to);
+	if (server && remote && from && to)
+		client_watch(server, (uint16_t)to, remote, (uint16_t)from);
+}
+
 static int answer_refusal(const struct call *c, int status, const char *why)
 {
 	if (status == 405)
@@ -266,6 +278,7 @@ int request_read(struct call *c, const struct parser *p)
 		return answer_error(500, NULL, "cannot read the request");
 	}
 	terminate(c);
+	watch(c);
 	c->name = call_text(c, F_NAME);
 	c->id = call_text(c, F_ID);
 	c->remote = call_text(c, F_REMOTE);

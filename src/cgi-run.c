@@ -62,10 +62,25 @@ int command_run(struct command *cmd)
 
 /* ---- those that run beside us -------------------------------------------- */
 
+/* Whatever this was started with: a job in the background of a script, for one,
+ * ignores SIGINT. */
+static void reset_signals(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT,
+				      SIGPIPE};
+	sigset_t none;
+
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+		signal(signals[i], SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 NORETURN static void become(struct command *cmd, const int fds[4])
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
+	reset_signals();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* From above, so that none is overwritten before it is copied. */
 	for (int i = 0; i < 4; i++) {
@@ -100,26 +115,20 @@ pid_t command_spawn(struct command *cmd, int in, int out, int err, int status)
 	return pid;
 }
 
-bool client_gone(void)
-{
-	struct pollfd p = {.fd = STDIN_FILENO, .events = 0};
-
-	return poll(&p, 1, 0) == 1 && p.revents & (POLLHUP | POLLERR);
-}
-
 void command_stream(struct command *cmd)
 {
 	pid_t pid = command_spawn(cmd, -1, STDOUT_FILENO, -1, -1);
 	AUTO_CLOSE int pidfd =
 		pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
-	struct pollfd p[] = {{.fd = pidfd, .events = POLLIN},
-			     {.fd = STDIN_FILENO, .events = 0}};
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+	int n;
 
 	if (pid < 0)
 		return;
-	while (pidfd >= 0 && poll(p, 2, -1) < 0 && errno == EINTR)
-		continue;
-	if (!p[0].revents)
+	do
+		n = client_poll(&p, 1, -1, NULL);
+	while (n < 0 && errno == EINTR);
+	if (n < 1)
 		kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		continue;

@@ -10,6 +10,7 @@
  *	cgi-request.c	the parent: start the parser, read the canonical
  *			request, believe none of it that is not checked again
  *	cgi-answer.c	what goes back
+ *	cgi-client.c	whether the client still waits
  *	cgi-run.c	ark's commands by argv
  *	cgi-listen.c	the SCGI listener
  *	rest*.c		the routes
@@ -25,6 +26,8 @@
 #include "quota.h"
 
 #include <jansson.h>
+#include <poll.h>
+#include <signal.h>
 
 #define CGI_HEAD_MAX (64u * 1024)     /* all header lines */
 #define CGI_JSON_MAX (1024u * 1024)   /* a JSON body */
@@ -44,6 +47,9 @@ enum field {
 	F_ERROR,   /* u64 status, text: the answer */
 	F_ROUTE,   /* u64 index */
 	F_REMOTE,  /* address of the client, or empty */
+	F_REMOTE_PORT,
+	F_SERVER, /* address that it is connected to */
+	F_SERVER_PORT,
 	F_ALLOW,   /* before an F_ERROR of 405: the methods that there are */
 	F_CREDS,   /* Authorization, or empty */
 	F_LENGTH,  /* u64: so many bytes of body follow on stdin */
@@ -167,7 +173,8 @@ extern const size_t routes_count;
 
 struct cgi_head {
 	const char *method, *uri, *script, *info, *query, *type;
-	const char *creds, *origin, *host, *remote;
+	const char *creds, *origin, *host, *remote, *remote_port;
+	const char *server, *server_port;
 	long long length; /* of the body, 0 without */
 };
 
@@ -331,6 +338,20 @@ void answer_header(const char *fmt, ...) PRINTF(1, 2);
 /* What has been answered so far; 0: nothing. */
 int answer_status(void);
 
+/* ---- cgi-client.c -------------------------------------------------------- */
+
+/* The two ends of the client's connection to the web server. */
+void client_watch(const char *local, uint16_t local_port, const char *remote,
+		  uint16_t remote_port);
+
+/* ppoll(2) of at most CLIENT_POLL_MAX descriptors that also ends when the
+ * client has gone: -1 and EPIPE. */
+#define CLIENT_POLL_MAX 4
+int client_poll(struct pollfd *p, size_t n, int ms, const sigset_t *mask);
+
+/* stdin when it is a connection, else -1. */
+int client_fd(void);
+
 /* ---- cgi-run.c ----------------------------------------------------------- */
 
 #define COMMAND_WORDS 5200
@@ -354,8 +375,6 @@ int command_run(struct command *cmd);
 pid_t command_spawn(struct command *cmd, int in, int out, int err, int status);
 /* Let it write to the client until it ends or the client goes. */
 void command_stream(struct command *cmd);
-/* The client is on the other end of stdin: has it gone? */
-bool client_gone(void);
 void command_free(struct command *cmd);
 #define AUTO_COMMAND __attribute__((cleanup(command_free)))
 

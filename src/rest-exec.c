@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#define HANG_UP_MS 1000
+#define HANG_UP_MS 5000
 
 /* By bash where there is one.  Arrakis' has a directory of its own, and one
  * stream for both outputs. */
@@ -55,24 +55,30 @@ static void read_status(struct exec *e)
 	json_decref(line);
 }
 
-/* ark-exec hangs up in good order at a second SIGINT; killed, it would leave
- * the agent with a reset connection, as a restore does, and that lets the
- * command live on for a while. */
-static void hang_up(const struct exec *e)
+static void close_stream(struct stream *s)
 {
-	const struct timespec moment = {.tv_nsec = 30000000};
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
+
+/* ark-exec hangs up in good order when its output is closed, or at a second
+ * SIGINT; killed, it would leave the agent with a reset connection, as a
+ * restore does, and that lets the command live on. */
+static void hang_up(struct exec *e)
+{
+	const struct timespec moment = {.tv_nsec = 50000000};
 	uint64_t end = now_ms() + HANG_UP_MS;
 	siginfo_t info = {0};
 
-	for (int i = 0; i < 2; i++) {
+	close_stream(&e->out);
+	close_stream(&e->err);
+	while (now_ms() < end) {
 		kill(e->pid, SIGINT);
 		nanosleep(&moment, NULL);
-	}
-	while (now_ms() < end) {
 		waitid(P_PID, (id_t)e->pid, &info, WEXITED | WNOHANG | WNOWAIT);
 		if (info.si_pid)
 			return;
-		nanosleep(&moment, NULL);
 	}
 	kill(e->pid, SIGKILL);
 }
@@ -97,8 +103,7 @@ static void take(struct exec *e, struct stream *s)
 	if (n < 0 && errno == EINTR)
 		return;
 	if (n <= 0) {
-		close(s->fd);
-		s->fd = -1;
+		close_stream(s);
 		return;
 	}
 	if (e->streamed)
@@ -107,19 +112,42 @@ static void take(struct exec *e, struct stream *s)
 		stream_keep(s, data, (size_t)n);
 }
 
-/* Until both outputs have ended, or the client has gone: then false. */
+static volatile sig_atomic_t told_to_end;
+
+static void on_term(int sig)
+{
+	told_to_end = sig;
+}
+
+/* SIGTERM arrives while we wait, and at no other time. */
+static void expect_term(sigset_t *others)
+{
+	const struct sigaction action = {.sa_handler = on_term};
+	sigset_t term;
+
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	sigprocmask(SIG_BLOCK, &term, others);
+	sigdelset(others, SIGTERM);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+/* Until both outputs have ended; false when the client has gone, or nobody is
+ * to be served any more. */
 static bool pump(struct exec *e)
 {
+	sigset_t others;
+
+	expect_term(&others);
 	while (e->out.fd >= 0 || e->err.fd >= 0) {
 		struct pollfd p[] = {
 			{.fd = e->out.fd, .events = POLLIN},
 			{.fd = e->err.fd, .events = POLLIN},
-			{.fd = STDIN_FILENO, .events = 0},
 		};
 
-		if (poll(p, ARRAY_LEN(p), -1) < 0 && errno != EINTR)
-			return false;
-		if (p[2].revents & (POLLHUP | POLLERR) || e->broken)
+		if ((client_poll(p, ARRAY_LEN(p), -1, &others) < 0 &&
+		     errno != EINTR) ||
+		    told_to_end || e->broken)
 			return false;
 		if (p[0].revents)
 			take(e, &e->out);
@@ -336,7 +364,6 @@ static int run_exec(struct call *c, struct command *cmd, int in)
 	uint64_t began = now_us();
 	int r = 499; /* nobody waits for an answer */
 
-	signal(SIGTERM, SIG_DFL);
 	if (exec_wait(&e, cmd, in))
 		r = answer_end(c, &e);
 	count(&e, began);
@@ -447,7 +474,6 @@ int rest_cmd(struct call *c)
 							   "output", "", "id",
 							   (json_int_t)id));
 	}
-	signal(SIGTERM, SIG_DFL);
 	r = exec_wait(&e, &cmd, -1) ? answer_cmd(c, &e) : 499;
 	count(&e, began);
 	exec_free(&e);

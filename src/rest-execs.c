@@ -198,9 +198,8 @@ int rest_exec_logs(struct call *c)
 static bool wait_for(pid_t pid, uint64_t ms, int *code)
 {
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	struct pollfd p[] = {{.fd = pidfd, .events = POLLIN},
-			     {.fd = STDIN_FILENO, .events = 0}};
-	bool ended = poll(p, ARRAY_LEN(p), (int)ms) > 0 && p[0].revents;
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+	bool ended = client_poll(&p, 1, (int)ms, NULL) > 0;
 	int status = 0;
 
 	if (!ended)

@@ -278,14 +278,14 @@ static bool await_end(struct sandbox *s, uint64_t ms)
 {
 	const struct timespec moment = {.tv_nsec = 10000000};
 	AUTO_CLOSE int pidfd = proc_pidfd(&s->vmm);
-	struct pollfd p[] = {{.fd = pidfd, .events = POLLIN},
-			     {.fd = STDIN_FILENO, .events = 0}};
-	uint64_t end = now_ms() + END_MS;
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+	uint64_t end;
 
 	if (has_ended(s))
 		return true;
-	if (pidfd >= 0 && poll(p, ARRAY_LEN(p), (int)ms) == 0)
+	if (pidfd >= 0 && client_poll(&p, 1, (int)ms, NULL) < 1)
 		return false;
+	end = now_ms() + END_MS;
 	while (!has_ended(s)) {
 		if (now_ms() > end)
 			return false;
