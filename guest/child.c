@@ -160,7 +160,7 @@ void child_run(const struct child *c)
 		child_fail(EX_ARK, "cannot open a terminal in the guest: %s",
 			   strerror(errno));
 	if (user_find(&u, r->user) < 0)
-		child_fail(EX_ARK, "no such user or group in the guest: '%s'",
+		child_fail(EX_CANNOT_RUN, "no such user or group in the guest: '%s'",
 			   r->user);
 	if (tty >= 0 && u.uid && fchown(0, u.uid, (gid_t)-1) < 0)
 		child_fail(EX_ARK, "cannot hand over the terminal: %s",
@@ -168,7 +168,7 @@ void child_run(const struct child *c)
 	environ = environment(c, &u);
 	become(&u);
 	if (chdir(r->cwd ? r->cwd : "/") < 0)
-		child_fail(EX_ARK, "cannot enter '%s': %s", r->cwd,
+		child_fail(EX_CANNOT_RUN, "cannot enter '%s': %s", r->cwd,
 			   strerror(errno));
 	run(r);
 	_exit(EX_SOFTWARE);

@@ -55,7 +55,7 @@ static const struct field_rule rules[F_COUNT_OF_FIELDS] = {
 	[F_COUNT] = {"count", KIND_NUMBER, 1, 1000, NULL, 0},
 	[F_PREFIX] = {"name", KIND_NAME, 1, NAME_MAX_LEN, NOT_VM, 0},
 	[F_PARTIAL] = {"partial", KIND_TRUTH, 0, 1, NULL, 0},
-	[F_PATHS] = {"paths", KIND_TEXTS, 0, CGI_PATH_MAX, NULL, 64},
+	[F_PATHS] = {"paths", KIND_TEXTS, 1, CGI_PATH_MAX, NULL, 64},
 	[F_PATH] = {"path", KIND_PATH, 1, CGI_PATH_MAX, NULL, 0},
 	[F_MODE] = {"mode", KIND_MODE, 0, 07777, NULL, 0},
 	[F_FOLLOW] = {"follow", KIND_TRUTH, 0, 1, NULL, 0},
@@ -99,7 +99,8 @@ static bool one_of(const char *words, const char *text)
 		    (words[len] == '|' || words[len] == '\0'))
 			return true;
 		words = strchr(words, '|');
-		words += words != NULL;
+		if (words)
+			words++;
 	}
 	return false;
 }

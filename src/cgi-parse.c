@@ -68,7 +68,7 @@ static struct refusal read_body(const struct parser *p,
 {
 	size_t most = r->flags & ROUTE_BIG ? CGI_FILES_MAX : CGI_JSON_MAX;
 	size_t len = (size_t)h->length;
-	char *text;
+	AUTO_FREE char *text = NULL;
 
 	if (h->length > (long long)most)
 		return refuse(413, "a body may have %zu bytes", most);

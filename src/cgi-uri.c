@@ -84,11 +84,11 @@ static int cut(char *text, char *parts[PARTS_MAX])
 static bool fits(const char *pattern, char *const *parts, int n)
 {
 	for (int i = 0; i < n; i++) {
-		size_t len = strcspn(pattern + 1, "/");
+		size_t len;
 
-		if (*pattern != '/')
+		if (*pattern++ != '/')
 			return false;
-		pattern++;
+		len = strcspn(pattern, "/");
 		if (*pattern != '{' && (strlen(parts[i]) != len ||
 					memcmp(parts[i], pattern, len) != 0))
 			return false;
@@ -130,6 +130,14 @@ static void allow(char allowed[64], const char *method)
 			 method);
 }
 
+/* A HEAD is a GET whose body the web server keeps back. */
+static bool same_method(const struct route *r, const char *method)
+{
+	if (strcmp(method, "HEAD") == 0)
+		method = "GET";
+	return strcmp(r->method, method) == 0;
+}
+
 struct refusal uri_route(const struct cgi_head *h, struct target *t,
 			 char allowed[64])
 {
@@ -157,7 +165,7 @@ struct refusal uri_route(const struct cgi_head *h, struct target *t,
 
 		if ((r->flags & ROUTE_V1 && !v1) || !fits(r->path, from, n))
 			continue;
-		if (strcmp(r->method, h->method) == 0) {
+		if (same_method(r, h->method)) {
 			t->route = r;
 			return take_names(t, from);
 		}

@@ -33,7 +33,7 @@
 #define CGI_JSON_MAX (1024u * 1024)   /* a JSON body */
 #define CGI_FILES_MAX (4096u * 1024)  /* the JSON body of POST files */
 #define CGI_STREAM_MAX (1ULL << 40)   /* a file or a tar archive */
-#define CGI_DEPTH_MAX 16	      /* of JSON */
+#define CGI_DEPTH_MAX 8	      /* of JSON */
 #define CGI_VALUES_MAX 8192	      /* in a JSON body, of all kinds */
 #define CGI_RECORDS_MAX 8192	      /* of a canonical request */
 #define CGI_RECORD_HEAD 8

@@ -20,8 +20,8 @@
 /* By bash where there is one.  Arrakis' has a directory of its own, and one
  * stream for both outputs. */
 #define SHELL                                                                  \
-	"command -v bash >/dev/null 2>&1 && exec bash -c \"$0\"; "             \
-	"exec sh -c \"$0\""
+	"command -v bash >/dev/null 2>&1 && exec bash -c -- \"$0\"; "          \
+	"exec sh -c -- \"$0\""
 #define ARRAKIS_SHELL                                                          \
 	"exec 2>&1; mkdir -p /tmp/server_files && cd /tmp/server_files; " SHELL
 

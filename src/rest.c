@@ -331,13 +331,6 @@ const char *own_name(const struct call *c, const char *full)
 
 static int answer_quota(const struct quota_refusal *why)
 {
-	/* What the contract calls them. */
-	static const char *const names[QUOTA_KINDS] = {
-		[QUOTA_SANDBOXES] = "sandboxes", [QUOTA_CPUS] = "vcpus",
-		[QUOTA_MEMORY] = "memory",	 [QUOTA_DISK] = "disk",
-		[QUOTA_SNAPSHOTS] = "snapshots", [QUOTA_EXECS] = "execs",
-		[QUOTA_RATE] = "requests",	 [QUOTA_BURST] = "requests",
-	};
 	char text[200];
 
 	metrics_count(COUNT_QUOTA);
@@ -347,7 +340,7 @@ static int answer_quota(const struct quota_refusal *why)
 		429, json_pack("{s:{s:s,s:s,s:{s:s,s:I,s:I}}}", "error", "code",
 			       why->kind >= QUOTA_RATE ? "rate" : "quota",
 			       "message", text, "quota", "name",
-			       names[why->kind], "limit",
+			       quota_word(why->kind), "limit",
 			       (json_int_t)why->limit, "used",
 			       (json_int_t)why->used));
 }
