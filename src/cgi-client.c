@@ -5,9 +5,9 @@
  *    tcp-fin-propagate).  It does not always: 1.4.69 looks for the end of a
  *    client only when the request had not come whole with its connection.
  * 2. So, once a second, the kernel is asked for the state of the client's own
- *    connection, which the server has told the addresses of (sock_diag(7)).
- *    Where it does not know that connection at the beginning, because the
- *    server is elsewhere, nothing is concluded from it later.
+ *    connection, which the server has told the addresses of (sock_diag(7)).  It
+ *    answers with the socket that listens there when that has gone.  Where it
+ *    knows neither, because the server is elsewhere, nothing is concluded.
  *
  * A client that closes its half only, and still waits, is taken to be gone.
  */

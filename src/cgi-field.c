@@ -139,6 +139,63 @@ static bool variable_ok(const char *text)
 	return true;
 }
 
+static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+			      "abcdefghijklmnopqrstuvwxyz0123456789_.-";
+
+/* A name or a number, and perhaps the same of a group. */
+static bool user_ok(const char *text)
+{
+	size_t user = strspn(text, letters);
+	const char *group = text[user] == ':' ? text + user + 1 : NULL;
+	size_t len = group ? strspn(group, letters) : 0;
+
+	if (user < 1 || user > 32 || strchr(".-", *text))
+		return false;
+	if (!group)
+		return text[user] == '\0';
+	return len >= 1 && len <= 32 && !strchr(".-", *group) && !group[len];
+}
+
+/* "TERM", "RTMIN+1", "9" */
+static bool signal_ok(const char *text)
+{
+	if (isdigit((unsigned char)*text))
+		return strspn(text, "0123456789") == strlen(text) &&
+		       strlen(text) <= 2;
+	return isupper((unsigned char)*text) &&
+	       strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-") ==
+		       strlen(text);
+}
+
+/* "500k", "10M" */
+static bool rate_ok(const char *text)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	return digits >= 1 && digits <= 12 &&
+	       (!text[digits] ||
+		(strchr("kKMG", text[digits]) && !text[digits + 1]));
+}
+
+/* Fields whose form is nobody else's. */
+static bool own_form_ok(const struct field_rule *r, const char *text)
+{
+	switch ((int)(r - rules)) {
+	case F_USER:
+		return user_ok(text);
+	case F_SIGNAL:
+		return signal_ok(text);
+	case F_RATE:
+		return rate_ok(text);
+	case F_ADDRESS:
+		return strspn(text, "0123456789.") == strlen(text);
+	case F_DESCRIPTION:
+		return strspn(text, letters) == strlen(text);
+	default:
+		return !r->words || one_of(r->words, text);
+	}
+}
+
 /* What is right with a text but for its length and its characters. */
 static bool form_ok(const struct field_rule *r, const char *text)
 {
@@ -161,7 +218,7 @@ static bool form_ok(const struct field_rule *r, const char *text)
 	case KIND_EMPTY:
 		return !*text;
 	default:
-		return !r->words || one_of(r->words, text);
+		return own_form_ok(r, text);
 	}
 }
 
@@ -210,7 +267,8 @@ struct refusal put_text(enum field f, const char *text, size_t len, int out)
 		return refuse(400, "%s must not be empty", r->key);
 	if (len > longest(r))
 		return refuse(400, "%s is too long", r->key);
-	emit(out, f, text, len);
+	if (r->kind != KIND_EMPTY)
+		emit(out, f, text, len);
 	return (struct refusal){0};
 }
 

@@ -156,6 +156,8 @@ static struct refusal parse(const struct parser *p, const struct cgi_head *h)
 	if (no.status)
 		return no;
 	emit_number(p->out, F_ROUTE, (uint64_t)(t.route - routes));
+	if (!field_ok(F_CREDS, h->creds, strlen(h->creds)))
+		return refuse(400, "a bad Authorization");
 	if (t.route->scope != SCOPE_NONE && !p->open && !p->known(h->creds))
 		return refuse(401, *h->creds ? "no such token"
 					     : "a token is needed");
@@ -175,11 +177,17 @@ static uint64_t port_of(const char *text)
 	return parse_num(text, 0, 65535, &port, &why) ? (uint64_t)port : 0;
 }
 
+/* What the web server says of itself and of the client, if it is that. */
+static void emit_address(int out, enum field f, const char *text)
+{
+	emit_text(out, f, field_ok(f, text, strlen(text)) ? text : "");
+}
+
 static void emit_ends(int out, const struct cgi_head *h)
 {
-	emit_text(out, F_REMOTE, h->remote);
+	emit_address(out, F_REMOTE, h->remote);
 	emit_number(out, F_REMOTE_PORT, port_of(h->remote_port));
-	emit_text(out, F_SERVER, h->server);
+	emit_address(out, F_SERVER, h->server);
 	emit_number(out, F_SERVER_PORT, port_of(h->server_port));
 }
 
