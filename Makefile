@@ -35,7 +35,7 @@ endif
 
 # A command is one file with main(); all others are library.
 COMMANDS = $(patsubst src/%.c,%,$(wildcard src/ark-*.c))
-SCRIPTS = ark ark-doctor ark-image
+SCRIPTS = ark ark-doctor ark-image ark-serve
 LIB = $(filter-out $(COMMANDS:%=$B/%.o), \
 	$(patsubst src/%.c,$B/%.o,$(wildcard src/*.c)))
 GUEST = $(wildcard guest/*.c) src/frame.c $(wildcard src/tree*.c)
@@ -97,7 +97,10 @@ install: all
 		build/init $(DESTDIR)$(LIBEXECDIR)/
 	install -m 644 share/doctor-host $(DESTDIR)$(LIBEXECDIR)/
 	install -m 644 share/commands share/ark.conf $(DESTDIR)$(DATADIR)/
+	install -m 644 share/lighttpd-tls.conf $(DESTDIR)$(DATADIR)/
 	install -D -m 644 -t $(DESTDIR)$(DATADIR)/images share/images/*
+	install -D -m 644 -t $(DESTDIR)$(DATADIR)/error share/error/*
+	install -D -m 644 -t $(DESTDIR)$(DATADIR)/systemd share/systemd/*
 	install -m 644 share/bash-completion/ark $(DESTDIR)$(COMPLETIONDIR)/
 	for page in $(MAN); do \
 		install -D -m 644 -t $(DESTDIR)$(MANDIR)/man$${page##*.} \
