@@ -128,7 +128,7 @@ static bool answers(const struct sandbox *s)
 
 	if (agent_generation(s, generation) < 0)
 		return false;
-	fd = agent_connect(&s->vmm, PROBE_MS);
+	fd = agent_connect(s, PROBE_MS);
 	return fd >= 0 && agent_hello(fd, OP_PING, generation) == 0 &&
 	       frame_send(fd, FRAME_GO, NULL, 0) == 0 &&
 	       agent_finish(fd, why, sizeof(why)) == 0;
