@@ -100,8 +100,9 @@ static int admit(struct call *c, bool open)
 	const char *why = "";
 
 	if (open && !on_loopback(c->remote))
-		return answer_error(403, NULL, "without authentication only "
-					       "this host is served");
+		return answer_error(403, NULL,
+				    "without authentication only "
+				    "this host is served");
 	c->token = open ? &auth_anyone : auth_check(&table, c->creds, &why);
 	if (!c->token) {
 		metrics_count(COUNT_UNAUTHORIZED);
@@ -135,8 +136,9 @@ static int run_audited(struct call *c)
 	int r = audit_begin(&a);
 
 	if (r < 0)
-		return answer_error(503, NULL, "the audit log cannot be "
-					       "written");
+		return answer_error(503, NULL,
+				    "the audit log cannot be "
+				    "written");
 	ignore(SIGTERM);
 	answer_header("X-Request-Id: %s", a.id);
 	r = run_route(c);

@@ -114,7 +114,7 @@ int answer_error(int status, const char *code, const char *fmt, ...)
 			      "Basic realm=\"ark\"");
 	if (status == 503 || strcmp(code, "busy") == 0)
 		answer_header("Retry-After: 1");
-	return answer_json(status, json_pack("{s:{s:s,s:s}}", "error", "code",
-					     code, "message",
-					     *clean ? clean : "failed"));
+	return answer_json(status,
+			   json_pack("{s:{s:s,s:s}}", "error", "code", code,
+				     "message", *clean ? clean : "failed"));
 }

@@ -43,9 +43,14 @@ static void append(int out, const void *data, size_t len)
 void emit(int out, enum field f, const void *data, size_t len)
 {
 	const unsigned char head[CGI_RECORD_HEAD] = {
-		(unsigned char)f,	0, 0, 0,
-		(unsigned char)len,	(unsigned char)(len >> 8),
-		(unsigned char)(len >> 16), (unsigned char)(len >> 24),
+		(unsigned char)f,
+		0,
+		0,
+		0,
+		(unsigned char)len,
+		(unsigned char)(len >> 8),
+		(unsigned char)(len >> 16),
+		(unsigned char)(len >> 24),
 	};
 
 	append(out, head, sizeof(head));
@@ -63,8 +68,8 @@ void emit_number(int out, enum field f, uint64_t number)
 }
 
 static struct refusal read_body(const struct parser *p,
-				const struct cgi_head *h,
-				const struct route *r, uint64_t *seen)
+				const struct cgi_head *h, const struct route *r,
+				uint64_t *seen)
 {
 	size_t most = r->flags & ROUTE_BIG ? CGI_FILES_MAX : CGI_JSON_MAX;
 	size_t len = (size_t)h->length;

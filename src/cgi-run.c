@@ -140,10 +140,10 @@ static const struct {
 	int code, status;
 	const char *word;
 } meanings[] = {
-	{EX_USAGE, 400, NULL},	       {EX_NOINPUT, 404, NULL},
-	{EX_UNAVAILABLE, 503, NULL},   {EX_OSERR, 503, NULL},
-	{EX_CANTCREAT, 409, NULL},     {EX_TEMPFAIL, 409, "busy"},
-	{EX_TIMEOUT, 504, NULL},       {EX_ARK, 503, NULL},
+	{EX_USAGE, 400, NULL},	     {EX_NOINPUT, 404, NULL},
+	{EX_UNAVAILABLE, 503, NULL}, {EX_OSERR, 503, NULL},
+	{EX_CANTCREAT, 409, NULL},   {EX_TEMPFAIL, 409, "busy"},
+	{EX_TIMEOUT, 504, NULL},     {EX_ARK, 503, NULL},
 };
 
 /* A tenant does not know that its names have something in front of them. */

@@ -29,13 +29,13 @@
 #include <poll.h>
 #include <signal.h>
 
-#define CGI_HEAD_MAX (64u * 1024)     /* all header lines */
-#define CGI_JSON_MAX (1024u * 1024)   /* a JSON body */
-#define CGI_FILES_MAX (4096u * 1024)  /* the JSON body of POST files */
-#define CGI_STREAM_MAX (1ULL << 40)   /* a file or a tar archive */
-#define CGI_DEPTH_MAX 8	      /* of JSON */
-#define CGI_VALUES_MAX 8192	      /* in a JSON body, of all kinds */
-#define CGI_RECORDS_MAX 8192	      /* of a canonical request */
+#define CGI_HEAD_MAX (64u * 1024)    /* all header lines */
+#define CGI_JSON_MAX (1024u * 1024)  /* a JSON body */
+#define CGI_FILES_MAX (4096u * 1024) /* the JSON body of POST files */
+#define CGI_STREAM_MAX (1ULL << 40)  /* a file or a tar archive */
+#define CGI_DEPTH_MAX 8		     /* of JSON */
+#define CGI_VALUES_MAX 8192	     /* in a JSON body, of all kinds */
+#define CGI_RECORDS_MAX 8192	     /* of a canonical request */
 #define CGI_RECORD_HEAD 8
 #define CGI_PATH_MAX 4095 /* of a path in a guest */
 
@@ -43,18 +43,18 @@ enum field {
 	F_NONE,
 
 	/* of every request */
-	F_END,	   /* empty: the request is whole */
-	F_ERROR,   /* u64 status, text: the answer */
-	F_ROUTE,   /* u64 index */
-	F_REMOTE,  /* address of the client, or empty */
+	F_END,	  /* empty: the request is whole */
+	F_ERROR,  /* u64 status, text: the answer */
+	F_ROUTE,  /* u64 index */
+	F_REMOTE, /* address of the client, or empty */
 	F_REMOTE_PORT,
 	F_SERVER, /* address that it is connected to */
 	F_SERVER_PORT,
-	F_ALLOW,   /* before an F_ERROR of 405: the methods that there are */
-	F_CREDS,   /* Authorization, or empty */
-	F_LENGTH,  /* u64: so many bytes of body follow on stdin */
-	F_NAME,	   /* {name} of the path */
-	F_ID,	   /* {id} of the path */
+	F_ALLOW,  /* before an F_ERROR of 405: the methods that there are */
+	F_CREDS,  /* Authorization, or empty */
+	F_LENGTH, /* u64: so many bytes of body follow on stdin */
+	F_NAME,	  /* {name} of the path */
+	F_ID,	  /* {id} of the path */
 
 	/* of the query or the body, by the table in cgi-field.c */
 	F_VM_NAME,
@@ -157,11 +157,11 @@ enum route_flag {
 
 struct route {
 	const char *method;
-	const char *path; /* "/vms/{name}/execs/{id}" */
+	const char *path;   /* "/vms/{name}/execs/{id}" */
 	const char *action; /* word of the audit log and the metrics */
 	enum scope scope;
 	unsigned flags;
-	int (*run)(struct call *c); /* the status that was answered */
+	int (*run)(struct call *c);	    /* the status that was answered */
 	unsigned char fields[ROUTE_FIELDS]; /* of body and query */
 	unsigned char must[3];		    /* of them, that have to be there */
 };
@@ -191,8 +191,9 @@ struct parser {
 	int in, out;
 	bool scgi;
 	bool caged; /* false in a fuzz target only */
-	bool open; /* no tokens: auth = none */
-	/* Are these a tenant's?  In constant time, and without a system call. */
+	bool open;  /* no tokens: auth = none */
+	/* Are these a tenant's?  In constant time, and without a system call.
+	 */
 	bool (*known)(const char *creds);
 };
 
@@ -290,11 +291,11 @@ struct record {
 
 struct call {
 	const struct route *route;
-	char *buffer; /* owned */
+	char *buffer;		/* owned */
 	struct record *records; /* owned */
 	size_t count;
-	const char *name, *id; /* of the path, as the client says them */
-	const struct token *token; /* whose request this is */
+	const char *name, *id;	     /* of the path, as the client says them */
+	const struct token *token;   /* whose request this is */
 	char full[NAME_MAX_LEN + 1]; /* `name` as it is on the disk, or "" */
 	const char *remote, *creds;
 	struct quota_claim claim;
@@ -360,8 +361,8 @@ struct command {
 	char path[4096];
 	const char *argv[COMMAND_WORDS + 1];
 	size_t n;
-	char *output;	   /* set: stdout, owned */
-	char why[200];	   /* set: first line of stderr, without the program */
+	char *output;  /* set: stdout, owned */
+	char why[200]; /* set: first line of stderr, without the program */
 };
 
 /* Another word; too many of them are noticed when it is run. */

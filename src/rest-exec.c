@@ -23,7 +23,8 @@
 	"command -v bash >/dev/null 2>&1 && exec bash -c -- \"$0\"; "          \
 	"exec sh -c -- \"$0\""
 #define ARRAKIS_SHELL                                                          \
-	"exec 2>&1; mkdir -p /tmp/server_files && cd /tmp/server_files; " SHELL
+	"exec 2>&1; mkdir -p /tmp/server_files && cd "                         \
+	"/tmp/server_files; " SHELL
 
 /* ---- its end ------------------------------------------------------------- */
 
@@ -379,14 +380,14 @@ static int check_exec(const struct call *c)
 	bool coded = call_record(c, F_STDIN64, 0);
 
 	if (!call_record(c, F_ARGV, 0) == !call_record(c, F_CMD, 0))
-		return answer_error(400, NULL,
-				    "one of argv and cmd is needed");
+		return answer_error(400, NULL, "one of argv and cmd is needed");
 	if (text && coded)
 		return answer_error(400, NULL,
 				    "one of stdin and stdinBase64 at most");
 	if (detached && (stream || text || coded))
-		return answer_error(400, NULL, "what is detached has no "
-					       "stream and no input");
+		return answer_error(400, NULL,
+				    "what is detached has no "
+				    "stream and no input");
 	return 0;
 }
 
@@ -444,12 +445,12 @@ static int answer_cmd(const struct call *c, struct exec *e)
 		snprintf(error, sizeof(error), "signal: %d", e->signal);
 	else if (e->code)
 		snprintf(error, sizeof(error), "exit status %d", e->code);
-	return answer_json(200, json_pack("{s:s,s:o,s:o,s:b}", "error", error,
-					  "output", json_guest(output, len),
-					  "exitCode",
-					  e->has_code ? json_integer(e->code)
-						      : json_null(),
-					  "truncated", e->out.cut));
+	return answer_json(
+		200,
+		json_pack("{s:s,s:o,s:o,s:b}", "error", error, "output",
+			  json_guest(output, len), "exitCode",
+			  e->has_code ? json_integer(e->code) : json_null(),
+			  "truncated", e->out.cut));
 }
 
 int rest_cmd(struct call *c)
@@ -469,10 +470,10 @@ int rest_cmd(struct call *c)
 	if (!wait) {
 		id = detach(c, &cmd);
 		return id < 0 ? (int)-id
-			      : answer_json(200, json_pack("{s:s,s:s,s:I}",
-							   "error", "",
-							   "output", "", "id",
-							   (json_int_t)id));
+			      : answer_json(200,
+					    json_pack("{s:s,s:s,s:I}", "error",
+						      "", "output", "", "id",
+						      (json_int_t)id));
 	}
 	r = exec_wait(&e, &cmd, -1) ? answer_cmd(c, &e) : 499;
 	count(&e, began);

@@ -30,7 +30,7 @@ struct exec {
 	bool broken;   /* and nobody takes them any more */
 
 	/* how it ended */
-	int exit; /* of ark-exec */
+	int exit;    /* of ark-exec */
 	bool failed; /* ark, the VM or the agent, and not the command: error */
 	bool has_code, timed_out, oom;
 	int code, signal;

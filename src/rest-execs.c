@@ -15,8 +15,12 @@ static json_t *info_of(json_t *line)
 {
 	json_t *info = json_object();
 	static const char *const keys[][2] = {
-		{"id", "id"},	{"state", "state"},	  {"exit", "exitCode"},
-		{"age", "age"}, {"detached", "detached"}, {"command", "command"},
+		{"id", "id"},
+		{"state", "state"},
+		{"exit", "exitCode"},
+		{"age", "age"},
+		{"detached", "detached"},
+		{"command", "command"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {

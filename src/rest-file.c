@@ -134,8 +134,8 @@ static int send_entry(struct transfer *t, uint32_t mode, uint64_t size)
 	clock_gettime(CLOCK_REALTIME, &now);
 	put_u32(entry, mode);
 	put_u64(entry + 4, size);
-	put_u64(entry + 12, (uint64_t)now.tv_sec * 1000000000 +
-				    (uint64_t)now.tv_nsec);
+	put_u64(entry + 12,
+		(uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
 	return frame_send(t->sock, FRAME_ENTRY, entry, sizeof(entry));
 }
 
@@ -217,8 +217,8 @@ static int pass_body(struct transfer *t, uint64_t length)
 	uint64_t at = 0;
 
 	while (data && at < length) {
-		size_t want = length - at < CHUNK ? (size_t)(length - at)
-						  : CHUNK;
+		size_t want =
+			length - at < CHUNK ? (size_t)(length - at) : CHUNK;
 		ssize_t n = read(STDIN_FILENO, data, want);
 
 		if (n < 0 && errno == EINTR)
@@ -307,8 +307,7 @@ int transfer_entry(struct transfer *t)
 	t->at = 0;
 	memcpy(t->path, data + ENTRY_HEAD, t->frame.len - ENTRY_HEAD);
 	t->path[t->frame.len - ENTRY_HEAD] = '\0';
-	if (t->size > INT64_MAX ||
-	    strlen(t->path) != t->frame.len - ENTRY_HEAD)
+	if (t->size > INT64_MAX || strlen(t->path) != t->frame.len - ENTRY_HEAD)
 		return transfer_bad(t);
 	return 0;
 }
@@ -417,9 +416,9 @@ static json_t *file_json(const char *path, const struct memory *m,
 	if (*error || !text)
 		json_object_set_new(file, "content", json_string(""));
 	else
-		json_object_set_new(file, "content",
-				    json_stringn(m->data ? m->data : "",
-						 m->len));
+		json_object_set_new(
+			file, "content",
+			json_stringn(m->data ? m->data : "", m->len));
 	if (!*error && !text) {
 		AUTO_FREE char *coded = base64_encode(m->data, m->len);
 

@@ -11,10 +11,8 @@ static int list_one(const char *name, void *data)
 	json_t *manifest = dir < 0 ? NULL : image_manifest(dir, name);
 	json_t *image = json_object();
 	static const char *const keys[][2] = {
-		{"id", "id"},
-		{"recipe", "recipe"},
-		{"created", "created"},
-		{"kernel_release", "kernelRelease"},
+		{"id", "id"},		{"recipe", "recipe"},
+		{"created", "created"}, {"kernel_release", "kernelRelease"},
 		{"ports", "ports"},
 	};
 

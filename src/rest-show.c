@@ -26,8 +26,7 @@ int open_running(const struct call *c, struct sandbox *s)
 	if (s->state == VM_RUNNING && !s->starting)
 		return 0;
 	return answer_error(409, "not_running", "'%s' does not run: it is %s",
-			    c->name,
-			    s->starting ? "starting" : state_word(s));
+			    c->name, s->starting ? "starting" : state_word(s));
 }
 
 /* ---- its parts ----------------------------------------------------------- */
@@ -158,8 +157,7 @@ json_t *vm_json(const struct call *c, const struct sandbox *s, bool probe)
 
 	json_object_set_new(object, "vmName",
 			    json_string(own_name(c, s->name)));
-	json_object_set_new(object, "status",
-			    json_string(arrakis_status(s)));
+	json_object_set_new(object, "status", json_string(arrakis_status(s)));
 	add_network(object, s);
 	for (size_t i = 0; i < ARRAY_LEN(same); i++)
 		move(object, info, same[i], same[i]);

@@ -67,10 +67,10 @@ int rest_snaps(struct call *c)
 
 static int check_there(const struct call *c)
 {
-	return snap_exists(c->full) ? 0
-				    : answer_error(404, NULL,
-						   "no such snapshot '%s'",
-						   c->name);
+	return snap_exists(c->full)
+		       ? 0
+		       : answer_error(404, NULL, "no such snapshot '%s'",
+				      c->name);
 }
 
 int rest_snap_get(struct call *c)
@@ -91,7 +91,7 @@ int rest_snap_get(struct call *c)
 /* Every snapshot and sandbox of the tenant: its name, kind and parent. */
 struct forest {
 	const struct call *c;
-	json_t *nodes; /* [{kind, name, children}], for the answer */
+	json_t *nodes;	 /* [{kind, name, children}], for the answer */
 	json_t *parents; /* of each, a name or "" */
 };
 
@@ -224,8 +224,8 @@ int rest_snapshot(struct call *c)
 	if (r)
 		return answer_failure(c, r, cmd.why);
 	metrics_time(TIME_SNAPSHOT, now_us() - began);
-	return answer_json(200, json_pack("{s:s}", "snapshotId",
-					  own_name(c, full)));
+	return answer_json(200,
+			   json_pack("{s:s}", "snapshotId", own_name(c, full)));
 }
 
 static int run_verb(struct call *c, struct command *cmd, const char *verb)

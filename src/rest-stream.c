@@ -145,8 +145,8 @@ static void put_line(struct exec *e, json_t *line)
 		e->broken = true;
 }
 
-static void put_output(struct exec *e, const struct stream *s,
-		       const char *data, size_t len)
+static void put_output(struct exec *e, const struct stream *s, const char *data,
+		       size_t len)
 {
 	json_t *line = json_object();
 

@@ -16,8 +16,7 @@ int rest_health(struct call *c)
 	struct tm tm;
 
 	(void)c;
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ",
-		 gmtime_r(&now, &tm));
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 	return answer_json(200, json_pack("{s:s,s:s}", "status", "healthy",
 					  "timestamp", text));
 }
@@ -61,8 +60,7 @@ int rest_get(struct call *c)
 
 	if (r)
 		return r;
-	return answer_json(200,
-			   vm_json(c, &s, call_truth(c, F_PROBE, false)));
+	return answer_json(200, vm_json(c, &s, call_truth(c, F_PROBE, false)));
 }
 
 /* ---- commands ------------------------------------------------------------ */

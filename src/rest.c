@@ -155,7 +155,13 @@ const struct route routes[] = {
 	 {F_ARGV, F_CMD, F_ENV, F_CWD, F_USER, F_TIMEOUT, F_STDIN, F_STDIN64,
 	  F_STREAM, F_DETACH},
 	 {0}},
-	{"GET", "/vms/{name}/execs", "execs", SCOPE_READ, V1, rest_execs, {0},
+	{"GET",
+	 "/vms/{name}/execs",
+	 "execs",
+	 SCOPE_READ,
+	 V1,
+	 rest_execs,
+	 {0},
 	 {0}},
 	{"GET",
 	 "/vms/{name}/execs/{id}",
@@ -276,7 +282,13 @@ const struct route routes[] = {
 	 {0}},
 
 	/* Network. */
-	{"GET", "/vms/{name}/ports", "ports", SCOPE_READ, V1, rest_ports, {0},
+	{"GET",
+	 "/vms/{name}/ports",
+	 "ports",
+	 SCOPE_READ,
+	 V1,
+	 rest_ports,
+	 {0},
 	 {0}},
 	{"POST",
 	 "/vms/{name}/ports",
@@ -294,8 +306,14 @@ const struct route routes[] = {
 	 rest_unpublish,
 	 {F_PROTOCOL},
 	 {0}},
-	{"GET", "/vms/{name}/policy", "policy", SCOPE_READ, V1, rest_policy,
-	 {0}, {0}},
+	{"GET",
+	 "/vms/{name}/policy",
+	 "policy",
+	 SCOPE_READ,
+	 V1,
+	 rest_policy,
+	 {0},
+	 {0}},
 	{"PUT",
 	 "/vms/{name}/policy",
 	 "set-policy",
@@ -337,12 +355,12 @@ static int answer_quota(const struct quota_refusal *why)
 	quota_text(why, text, sizeof(text));
 	answer_header("Retry-After: %u", why->retry_after);
 	return answer_json(
-		429, json_pack("{s:{s:s,s:s,s:{s:s,s:I,s:I}}}", "error", "code",
-			       why->kind >= QUOTA_RATE ? "rate" : "quota",
-			       "message", text, "quota", "name",
-			       quota_word(why->kind), "limit",
-			       (json_int_t)why->limit, "used",
-			       (json_int_t)why->used));
+		429,
+		json_pack("{s:{s:s,s:s,s:{s:s,s:I,s:I}}}", "error", "code",
+			  why->kind >= QUOTA_RATE ? "rate" : "quota", "message",
+			  text, "quota", "name", quota_word(why->kind), "limit",
+			  (json_int_t)why->limit, "used",
+			  (json_int_t)why->used));
 }
 
 int check_rate(const struct call *c)

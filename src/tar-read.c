@@ -295,8 +295,8 @@ static int put_link(struct reader *r, uint64_t mtime)
 		return bad(r, "a link to nothing");
 	put_u64(r->data, 0);
 	memcpy(r->data + 8, r->link, len);
-	if (put_entry(r, S_IFLNK | 0777, len, mtime, r->path,
-		      strlen(r->path)) < 0 ||
+	if (put_entry(r, S_IFLNK | 0777, len, mtime, r->path, strlen(r->path)) <
+		    0 ||
 	    put(r, FRAME_DATA, r->data, len + 8) < 0)
 		return -1;
 	return put(r, FRAME_END, NULL, 0);

@@ -35,7 +35,8 @@ static int scgi(const uint8_t *data, size_t size)
 	if (len > size)
 		len = size;
 	n = snprintf(length, sizeof(length), "CONTENT_LENGTH%c%zu", 0,
-		     size - len) + 1;
+		     size - len) +
+	    1;
 	m = snprintf(head, sizeof(head), "%zu:", len + (size_t)n);
 	require(in >= 0 && write_full(in, head, (size_t)m) == 0 &&
 		write_full(in, length, (size_t)n) == 0 &&

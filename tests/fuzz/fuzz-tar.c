@@ -72,8 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(in >= 0 && out >= 0 && copy);
 	memcpy(copy, data, size);
 	set_sums(copy, size);
-	require(write_full(in, copy, size) == 0 &&
-		lseek(in, 0, SEEK_SET) == 0);
+	require(write_full(in, copy, size) == 0 && lseek(in, 0, SEEK_SET) == 0);
 	why = tar_read(in, size, out);
 	end = lseek(out, 0, SEEK_CUR);
 	frames = malloc((size_t)end + 1);
