@@ -160,8 +160,8 @@ void child_run(const struct child *c)
 		child_fail(EX_ARK, "cannot open a terminal in the guest: %s",
 			   strerror(errno));
 	if (user_find(&u, r->user) < 0)
-		child_fail(EX_CANNOT_RUN, "no such user or group in the guest: '%s'",
-			   r->user);
+		child_fail(EX_CANNOT_RUN,
+			   "no such user or group in the guest: '%s'", r->user);
 	if (tty >= 0 && u.uid && fchown(0, u.uid, (gid_t)-1) < 0)
 		child_fail(EX_ARK, "cannot hand over the terminal: %s",
 			   strerror(errno));

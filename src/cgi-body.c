@@ -124,7 +124,7 @@ static struct refusal put_file(enum field f, const json_t *value, int out)
 	const json_t *text = json_object_get(value, "content");
 	const json_t *coded = json_object_get(value, "contentBase64");
 	const json_t *mode = json_object_get(value, "mode");
-	struct refusal no = {0};
+	struct refusal no;
 	char octal[16] = "0644";
 
 	(void)f;

@@ -137,8 +137,8 @@ json_t *json_guest(const char *data, size_t len)
 		len -= good;
 		if (len == 0)
 			break;
-		memcpy(text + to, instead, 3);
-		to += 3;
+		for (size_t i = 0; i < sizeof(instead) - 1; i++)
+			text[to++] = instead[i];
 		data++;
 		len--;
 	}

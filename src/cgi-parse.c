@@ -200,7 +200,7 @@ void cgi_parse(const struct parser *p)
 {
 	static char text[CGI_HEAD_MAX];
 	struct cgi_head head;
-	struct refusal no = {0};
+	struct refusal no;
 	const char *why;
 	unsigned char error[8 + sizeof(no.why)];
 

@@ -200,8 +200,12 @@ const char *request_check(struct call *c, char *data, size_t len, int *status)
 /* Now that all heads are read, end every field with a NUL. */
 static void terminate(struct call *c)
 {
-	for (size_t i = 0; i < c->count; i++)
-		c->records[i].data[c->records[i].len] = '\0';
+	for (size_t i = 0; i < c->count; i++) {
+		struct record *r = &c->records[i];
+
+		if (r->data)
+			r->data[r->len] = '\0';
+	}
 }
 
 /* ---- for the routes ------------------------------------------------------ */
@@ -225,7 +229,7 @@ bool call_truth(const struct call *c, enum field f, bool otherwise)
 {
 	const struct record *r = call_record(c, f, 0);
 
-	return r ? *r->data : otherwise;
+	return r ? *r->data != 0 : otherwise;
 }
 
 bool call_number(const struct call *c, enum field f, uint64_t *number)

@@ -391,39 +391,36 @@ static int check_exec(const struct call *c)
 	return 0;
 }
 
-int rest_exec(struct call *c)
+/* It is within the quotas, and cmd is empty. */
+static int run_words(struct call *c, struct command *cmd, int in)
 {
-	struct command *cmd = calloc(1, sizeof(*cmd));
-	AUTO_CLOSE int in = input_of(c);
 	bool detached = call_truth(c, F_DETACH, false);
 	const struct record *word;
 	char time[24];
 	long long id;
+
+	begin(cmd, c, detached, in >= 0, time);
+	if (call_record(c, F_CMD, 0))
+		add_shell(cmd, SHELL, call_text(c, F_CMD));
+	for (size_t i = 0; (word = call_record(c, F_ARGV, i)); i++)
+		command_add(cmd, word->data);
+	if (!detached)
+		return run_exec(c, cmd, in);
+	id = detach(c, cmd);
+	return id < 0 ? (int)-id
+		      : answer_json(200,
+				    json_pack("{s:I}", "id", (json_int_t)id));
+}
+
+int rest_exec(struct call *c)
+{
+	AUTO_COMMAND struct command cmd = {0};
+	AUTO_CLOSE int in = input_of(c);
 	int r = check_exec(c);
 
-	if (r == 0 && !cmd)
-		r = answer_error(503, NULL, "out of memory");
 	if (r == 0)
 		r = prepare(c);
-	if (r == 0) {
-		begin(cmd, c, detached, in >= 0, time);
-		if (call_record(c, F_CMD, 0))
-			add_shell(cmd, SHELL, call_text(c, F_CMD));
-		for (size_t i = 0; (word = call_record(c, F_ARGV, i)); i++)
-			command_add(cmd, word->data);
-	}
-	if (r == 0 && detached) {
-		id = detach(c, cmd);
-		r = id < 0 ? (int)-id
-			   : answer_json(200, json_pack("{s:I}", "id",
-							(json_int_t)id));
-	} else if (r == 0) {
-		r = run_exec(c, cmd, in);
-	}
-	if (cmd)
-		command_free(cmd);
-	free(cmd);
-	return r;
+	return r ? r : run_words(c, &cmd, in);
 }
 
 /* ---- cmd ----------------------------------------------------------------- */

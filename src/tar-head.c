@@ -28,6 +28,13 @@ static size_t put_record(char *out, const char *key, const char *value)
 	return (size_t)snprintf(out, len + 1, "%zu %s=%s\n", len, key, value);
 }
 
+/* A name that fills its field has no NUL. */
+static void put_name(char *field, const char *name)
+{
+	for (size_t i = 0; i < NAME_ROOM && name[i]; i++)
+		field[i] = name[i];
+}
+
 static void put_block(char *block, const char *path, uint32_t mode,
 		      uint64_t size, uint64_t mtime, char type,
 		      const char *link)
@@ -35,7 +42,7 @@ static void put_block(char *block, const char *path, uint32_t mode,
 	unsigned sum = 0;
 
 	memset(block, 0, TAR_BLOCK);
-	memcpy(block, path, strnlen(path, NAME_ROOM));
+	put_name(block, path);
 	snprintf(block + 100, 8, "%07o", mode & 0777);
 	snprintf(block + 108, 8, "%07o", 0);
 	snprintf(block + 116, 8, "%07o", 0);
@@ -45,7 +52,7 @@ static void put_block(char *block, const char *path, uint32_t mode,
 		 (unsigned long long)(mtime / 1000000000 & SIZE_ROOM));
 	memset(block + 148, ' ', 8);
 	block[156] = type;
-	memcpy(block + 157, link, strnlen(link, NAME_ROOM));
+	put_name(block + 157, link);
 	memcpy(block + 257, "ustar\00000", 8);
 	for (size_t i = 0; i < TAR_BLOCK; i++)
 		sum += (unsigned char)block[i];
