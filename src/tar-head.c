@@ -39,6 +39,7 @@ static void put_block(char *block, const char *path, uint32_t mode,
 		      uint64_t size, uint64_t mtime, char type,
 		      const char *link)
 {
+	static const char magic[8] = {'u', 's', 't', 'a', 'r', 0, '0', '0'};
 	unsigned sum = 0;
 
 	memset(block, 0, TAR_BLOCK);
@@ -53,7 +54,7 @@ static void put_block(char *block, const char *path, uint32_t mode,
 	memset(block + 148, ' ', 8);
 	block[156] = type;
 	put_name(block + 157, link);
-	memcpy(block + 257, "ustar\00000", 8);
+	memcpy(block + 257, magic, sizeof(magic));
 	for (size_t i = 0; i < TAR_BLOCK; i++)
 		sum += (unsigned char)block[i];
 	snprintf(block + 148, 8, "%06o", sum);
