@@ -242,7 +242,7 @@ numbers() {
 		has "$described" "$file" || wrong "$file is not described"
 	done
 	for file in $described; do
-		grep -qE "[\"/]$file\\b" src/*.c bin/ark-image ||
+		grep -qE "[\"/]$file\\b" src/*.[ch] bin/ark-image ||
 			wrong "$file is described, but nobody uses it"
 	done
 	[ "$failures" -eq 0 ]
