@@ -22,6 +22,7 @@
 
 #define TOKEN_PREFIX "ark_"
 #define DIGITS 64 /* of the random part */
+#define USER_MAX 255
 
 static const char hex_digits[] = "0123456789abcdef";
 
@@ -186,16 +187,15 @@ static ssize_t from_base64(const char *text, char *out, size_t size)
 	return (ssize_t)n;
 }
 
-/* Bearer or Basic: the token and the user that was said, "" when none. */
-static bool read_header(const char *value, char token[TOKEN_LEN],
-			char user[TENANT_MAX + 1])
+/* Bearer or Basic: the token.  The user is what a client happens to have: who
+ * it is the token says. */
+static bool read_header(const char *value, char token[TOKEN_LEN])
 {
-	char plain[TENANT_MAX + 1 + TOKEN_LEN];
+	char plain[USER_MAX + 1 + TOKEN_LEN];
 	const char *colon;
 	ssize_t len;
 	size_t n;
 
-	user[0] = '\0';
 	if (strncasecmp(value, "Bearer ", 7) == 0) {
 		value += 7 + strspn(value + 7, " ");
 		if (strnlen(value, TOKEN_LEN + 1) != TOKEN_LEN)
@@ -209,10 +209,8 @@ static bool read_header(const char *value, char token[TOKEN_LEN],
 	len = from_base64(value, plain, sizeof(plain));
 	colon = len < 0 ? NULL : memchr(plain, ':', (size_t)len);
 	n = colon ? (size_t)(colon - plain) : 0;
-	if (!colon || n > TENANT_MAX || (size_t)len - n - 1 != TOKEN_LEN)
+	if (!colon || (size_t)len - n - 1 != TOKEN_LEN)
 		return false;
-	memcpy(user, plain, n);
-	user[n] = '\0';
 	memcpy(token, colon + 1, TOKEN_LEN);
 	explicit_bzero(plain, sizeof(plain));
 	return true;
@@ -222,14 +220,14 @@ const struct token *auth_check(const struct auth_table *table,
 			       const char *value, const char **why)
 {
 	const struct token *found = NULL;
-	char token[TOKEN_LEN], user[TENANT_MAX + 1];
+	char token[TOKEN_LEN];
 	unsigned char hash[32];
 
 	*why = "no token";
 	if (!value || !*value)
 		return NULL;
 	*why = "not a token";
-	if (!read_header(value, token, user) || !token_ok(token, TOKEN_LEN))
+	if (!read_header(value, token) || !token_ok(token, TOKEN_LEN))
 		return NULL;
 	*why = "unknown token";
 	token_hash(token, hash);
@@ -237,8 +235,7 @@ const struct token *auth_check(const struct auth_table *table,
 	for (size_t i = 0; i < table->n; i++)
 		if (same_bytes(hash, table->token[i].hash, sizeof(hash)))
 			found = &table->token[i];
-	return found && *user && strcmp(user, found->tenant) != 0 ? NULL
-								  : found;
+	return found;
 }
 
 /* ---- names -------------------------------------------------------------- */

@@ -53,7 +53,7 @@ int auth_load(struct auth_table *table);
 void auth_free(struct auth_table *table);
 
 /* Whom does the value of an Authorization header name?  "Bearer TOKEN", or
- * "Basic BASE64" of "USER:TOKEN" with the tenant or nothing as USER (RFC 6750,
+ * "Basic BASE64" of "USER:TOKEN", whatever USER is, up to 255 bytes (RFC 6750,
  * RFC 7617; the scheme in any case).  Pure: memory only, no system call, so it
  * works under any seccomp filter.  Its time depends on the table's length and
  * the shape of the value, not on how much of a token is right.
