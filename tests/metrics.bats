@@ -44,8 +44,13 @@ value() {
 		equal "$(value "ark_sandbox_memory_bytes{name=\"$name\"}")" \
 			268435456
 		equal "$(value "ark_sandbox_cpus{name=\"$name\"}")" 1
-		equal "$(value "ark_sandbox_disk_bytes{name=\"$name\"}")" \
-			$(($(stat -c %b "$ARK_ROOT/vm/$name/disk") * 512))
+		disk=$(value "ark_sandbox_disk_bytes{name=\"$name\"}")
+		# Those that run may write at any moment.
+		case $name in
+		cold | never) equal "$disk" $(($(stat -c %b \
+			"$ARK_ROOT/vm/$name/disk") * 512)) ;;
+		*) [ "$disk" -gt 0 ] ;;
+		esac
 	done
 	equal "$(value 'ark_sandbox_resident_bytes{name="cold"}')" ''
 	resident=$(value 'ark_sandbox_resident_bytes{name="clone-1"}')
