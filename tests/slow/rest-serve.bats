@@ -1,7 +1,7 @@
 # ark serve: when it refuses to start, what it leaves behind, TLS.
 
-load helper
-load rest/rest
+load ../helper
+load ../rest/rest
 
 setup_file() {
 	ark_files mini

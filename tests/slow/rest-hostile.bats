@@ -1,8 +1,8 @@
 # The REST endpoint and those who mean harm: bytes that are no HTTP, many at
 # once, slow ones, ones that go away in the middle, and guests.
 
-load helper
-load rest/rest
+load ../helper
+load ../rest/rest
 
 setup_file() {
 	ark_files mini
