@@ -102,13 +102,15 @@ NORETURN static void say_hello(const struct sandbox *s,
 pid_t hello_start(const struct sandbox *s, const char *generation, int *report)
 {
 	int ends[2];
-	pid_t pid;
+	pid_t pid, self = getpid();
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -1;
 	pid = fork();
-	if (pid == 0)
+	if (pid == 0) {
+		die_with(self);
 		say_hello(s, generation, ends[1]);
+	}
 	close(ends[1]);
 	*report = ends[0];
 	if (pid < 0)

@@ -239,6 +239,7 @@ static void load_ended(struct keeper *k)
 static int start_load(struct keeper *k)
 {
 	int ends[2];
+	pid_t self = getpid();
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -1;
@@ -247,12 +248,13 @@ static int start_load(struct keeper *k)
 		struct vmm_plan plan = {.accel = k->launch.accel,
 					.restore = k->launch.state >= 0};
 		char why[400] = "cannot read its settings";
-		int r = vmm_plan_read(k->s, &plan);
+		int r;
 
+		die_with(self);
+		r = vmm_plan_read(k->s, &plan);
 		if (r == 0)
 			r = k->driver->load(k->s, &plan, k->launch.state, why,
 					    sizeof(why));
-
 		if (r < 0)
 			(void)!write(ends[1], why, strlen(why));
 		_exit(r < 0 ? EX_OSERR : 0);

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 /* State letter and start time out of /proc/PID/stat.  The command name in it
@@ -106,6 +108,14 @@ int proc_dir(const struct proc *p)
 		return steal_fd(&dir);
 	errno = ESRCH;
 	return -1;
+}
+
+void die_with(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* It may have died before it could have sent that. */
+	if (getppid() != parent)
+		_exit(EX_OSERR);
 }
 
 uint64_t now_ms(void)
