@@ -31,8 +31,7 @@ static size_t put_record(char *out, const char *key, const char *value)
 /* A name that fills its field has no NUL. */
 static void put_name(char *field, const char *name)
 {
-	for (size_t i = 0; i < NAME_ROOM && name[i]; i++)
-		field[i] = name[i];
+	memcpy(field, name, strnlen(name, NAME_ROOM));
 }
 
 static void put_block(char *block, const char *path, uint32_t mode,
