@@ -89,7 +89,10 @@ removed() {
 	quiet
 	equal "$(state v)" stopped
 	expect 0 ark start v
-	kill -KILL "$(pid_of keeper v)"
+	keeper=$(pid_of keeper v)
+	kill -KILL "$keeper"
+	# To gc one that is still dying is one that lives.
+	soon 5 gone "$keeper"
 	expect 0 ark gc
 	[[ $stdout == *keeper*v* ]] || wrong 'gc did nothing about it'
 	soon 5 pid_of keeper v
