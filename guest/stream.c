@@ -209,6 +209,14 @@ void exec_resize(struct exec *e, uint16_t rows, uint16_t columns)
 		ioctl(e->out[0].fd, TIOCSWINSZ, &size);
 }
 
+/* A child that has just been made has no group of its own yet.  What it gets
+ * stays pending there until it has let go of the agent's mask. */
+static void signal_group(pid_t pid, int signal)
+{
+	if (kill(-pid, signal) < 0 && errno == ESRCH)
+		kill(pid, signal);
+}
+
 int exec_live(struct exec *e, const struct live *l)
 {
 	if (l->type == FRAME_STDIN)
@@ -216,7 +224,7 @@ int exec_live(struct exec *e, const struct live *l)
 	if (l->type == FRAME_WINSIZE)
 		exec_resize(e, l->rows, l->columns);
 	else if (e->pid > 0)
-		kill(-e->pid, (int)l->signal);
+		signal_group(e->pid, (int)l->signal);
 	return 0;
 }
 
