@@ -83,7 +83,7 @@ restore_ms() { # SNAPSHOT
 	small=$(restore_ms s) big=$(restore_ms b)
 	echo "# 256 MiB: $small ms, 2 GiB: $big ms" >&3
 	[ "$big" -le $((small * 3 / 2 + 100)) ]
-	expect 0 ark exec -n keep-b -- sh -c 'sha256sum </mnt/x'
+	expect 0 ark exec -n keep-b-1 -- sh -c 'sha256sum </mnt/x'
 	sum=$stdout
 	expect 0 ark exec -n big -- sh -c 'sha256sum </mnt/x'
 	equal "$stdout" "$sum"
