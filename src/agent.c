@@ -8,8 +8,8 @@
  * 2. By vsock it is reached through a socket that the VMM has made in its jail,
  *    in a directory that the VMM can write to.  So no link in it is followed,
  *    the socket itself is connected to and not its name, and the one who
- * listens must be that VMM: or we would lend our root to it, to talk to any
- * socket of the host.
+ *    listens must be that VMM: or we would lend our root to it, to talk to
+ *    any socket of the host.
  */
 #include "agent.h"
 #include "unixsock.h"
@@ -246,6 +246,20 @@ int agent_open(struct sandbox *s, enum op op)
 		return fail_errno(EX_ARK, "cannot ask the agent of '%s'",
 				  s->name);
 	return steal_fd(&fd);
+}
+
+bool agent_answers(const struct sandbox *s, unsigned ms)
+{
+	unsigned char generation[GENERATION_LEN];
+	AUTO_CLOSE int fd = -1;
+	char why[64];
+
+	if (agent_generation(s, generation) < 0)
+		return false;
+	fd = agent_connect(s, ms);
+	return fd >= 0 && agent_hello(fd, OP_PING, generation) == 0 &&
+	       frame_send(fd, FRAME_GO, NULL, 0) == 0 &&
+	       agent_finish(fd, why, sizeof(why)) == 0;
 }
 
 int agent_finish(int fd, char *why, size_t size)

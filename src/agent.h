@@ -14,6 +14,9 @@
  * `ms`). */
 int agent_connect(const struct sandbox *s, unsigned ms);
 
+/* Does it answer a ping within `ms`?  No for one that was never ready. */
+bool agent_answers(const struct sandbox *s, unsigned ms);
+
 /* As agent_connect(), for commands: a sandbox that does not run, is paused or
  * is not ready is told and -EX_ARK.  Starts a new keeper when the old one has
  * died.  Sends HELLO with the generation that the slot records. */

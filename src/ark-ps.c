@@ -5,6 +5,7 @@
  * is cheap enough to be run in a loop; --probe asks each agent as well.
  */
 #include "agent.h"
+#include "disk.h"
 #include "info.h"
 
 #include <fcntl.h>
@@ -75,7 +76,7 @@ static void cell_disk(const struct row *row, char *out)
 	if (fstatat(row->s->dir, "disk", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		snprintf(out, CELL, "-");
 	else
-		format_size(out, CELL, (uint64_t)st.st_blocks * 512);
+		format_size(out, CELL, allocated_bytes(st.st_blocks));
 }
 
 static void cell_age(const struct row *row, char *out)
@@ -139,24 +140,9 @@ struct listing {
 /* Does the agent answer, within 2 s? */
 static const char *probe(const struct sandbox *s)
 {
-	unsigned char generation[GENERATION_LEN];
-	char why[64];
-	int fd;
-
 	if (s->state != VM_RUNNING || s->starting)
 		return "-";
-	if (agent_generation(s, generation) < 0)
-		return "no";
-	fd = agent_connect(s, 2000);
-	if (fd < 0 || agent_hello(fd, OP_PING, generation) < 0 ||
-	    frame_send(fd, FRAME_GO, NULL, 0) < 0 ||
-	    agent_finish(fd, why, sizeof(why)) != 0) {
-		if (fd >= 0)
-			close(fd);
-		return "no";
-	}
-	close(fd);
-	return "yes";
+	return agent_answers(s, 2000) ? "yes" : "no";
 }
 
 static int print_json(const struct row *row)

@@ -118,21 +118,6 @@ static void move(json_t *to, json_t *from, const char *key, const char *name)
 		json_object_set(to, name, each);
 }
 
-/* Does its agent answer? */
-static bool answers(const struct sandbox *s)
-{
-	unsigned char generation[GENERATION_LEN];
-	AUTO_CLOSE int fd = -1;
-	char why[64];
-
-	if (agent_generation(s, generation) < 0)
-		return false;
-	fd = agent_connect(s, PROBE_MS);
-	return fd >= 0 && agent_hello(fd, OP_PING, generation) == 0 &&
-	       frame_send(fd, FRAME_GO, NULL, 0) == 0 &&
-	       agent_finish(fd, why, sizeof(why)) == 0;
-}
-
 /* A tenant's word for what it was restored from; other names are nobody's. */
 static json_t *origin_json(const struct call *c, const struct sandbox *s)
 {
@@ -172,7 +157,7 @@ json_t *vm_json(const struct call *c, const struct sandbox *s, bool probe)
 	json_object_set_new(object, "snapshotId", origin_json(c, s));
 	if (probe && runs && !s->starting)
 		json_object_set_new(object, "answers",
-				    json_boolean(answers(s)));
+				    json_boolean(agent_answers(s, PROBE_MS)));
 	return object;
 }
 
