@@ -60,7 +60,7 @@ static void read_errors(struct keeper *k)
 
 /* ---- events ------------------------------------------------------------- */
 
-static void kill_vmm(const struct keeper *k)
+void keeper_kill(const struct keeper *k)
 {
 	if (k->pidfd >= 0)
 		syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
@@ -89,7 +89,7 @@ static void one_event(struct keeper *k, enum vmm_event event)
 		if (k->last_event != EVENT_PANIC)
 			k->last_event = event;
 		if (k->driver->outlives_guest && event != EVENT_POWEROFF)
-			kill_vmm(k);
+			keeper_kill(k);
 		break;
 	case EVENT_NONE:
 		break;

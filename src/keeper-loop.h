@@ -91,6 +91,9 @@ void hold_paused(struct keeper *k);
 /* Watch the VM of k->s until its end, record that, carry out `rm`. */
 void keeper_watch(struct keeper *k);
 
+/* End the VMM, if it can be seen. */
+void keeper_kill(const struct keeper *k);
+
 /* Answer `ark-vm start`, which waits: "ready", or a line for people. */
 void tell_starter(struct keeper *k, const char *text);
 

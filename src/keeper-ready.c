@@ -17,34 +17,42 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 /* ---- steps -------------------------------------------------------------- */
 
-/* Run `ark-net VERB NAME`; what it says on stderr is the report. */
-static int run_net(const struct sandbox *s, const char *verb, struct step *step)
+/* As fork(2): 0 in the child, which says on *say why it could not. */
+static pid_t fork_step(struct step *step, int *say)
 {
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -1;
 	step->pid = fork();
-	if (step->pid == 0) {
-		dup2(ends[1], STDERR_FILENO);
-		execl(sibling("ark-net"), "ark-net", verb, s->name,
-		      (char *)NULL);
-		dprintf(STDERR_FILENO, "cannot run ark-net: %s",
-			strerror(errno));
-		_exit(EX_OSERR);
-	}
+	*say = ends[1];
+	if (step->pid == 0)
+		return 0;
 	close(ends[1]);
 	step->report = ends[0];
 	if (step->pid > 0)
-		return 0;
+		return step->pid;
 	close(ends[0]);
 	step->pid = 0;
 	return -1;
+}
+
+/* Run `ark-net VERB NAME`; what it says on stderr is the report. */
+static int run_net(const struct sandbox *s, const char *verb, struct step *step)
+{
+	int say;
+	pid_t pid = fork_step(step, &say);
+
+	if (pid != 0)
+		return pid < 0 ? -1 : 0;
+	dup2(say, STDERR_FILENO);
+	execl(sibling("ark-net"), "ark-net", verb, s->name, (char *)NULL);
+	dprintf(STDERR_FILENO, "cannot run ark-net: %s", strerror(errno));
+	_exit(EX_OSERR);
 }
 
 /* Wait for a step that is about to end: its wait status, and the first line
@@ -153,8 +161,7 @@ static void give_up(struct keeper *k, const char *what, const char *why)
 	snprintf(k->verdict, sizeof(k->verdict), "%s: %s", what, why);
 	ready_stop(k);
 	k->settled = true;
-	if (k->pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
+	keeper_kill(k);
 }
 
 static void become_ready(struct keeper *k)
@@ -238,34 +245,23 @@ static void load_ended(struct keeper *k)
  * console has a reader meanwhile. */
 static int start_load(struct keeper *k)
 {
-	int ends[2];
-	pid_t self = getpid();
+	struct vmm_plan plan = {.accel = k->launch.accel,
+				.restore = k->launch.state >= 0};
+	char why[400] = "cannot read its settings";
+	pid_t self = getpid(), pid;
+	int say, r;
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -1;
-	k->load.pid = fork();
-	if (k->load.pid == 0) {
-		struct vmm_plan plan = {.accel = k->launch.accel,
-					.restore = k->launch.state >= 0};
-		char why[400] = "cannot read its settings";
-		int r;
-
-		die_with(self);
-		r = vmm_plan_read(k->s, &plan);
-		if (r == 0)
-			r = k->driver->load(k->s, &plan, k->launch.state, why,
-					    sizeof(why));
-		if (r < 0)
-			(void)!write(ends[1], why, strlen(why));
-		_exit(r < 0 ? EX_OSERR : 0);
-	}
-	close(ends[1]);
-	k->load.report = ends[0];
-	if (k->load.pid > 0)
-		return 0;
-	close(ends[0]);
-	k->load.pid = 0;
-	return -1;
+	pid = fork_step(&k->load, &say);
+	if (pid != 0)
+		return pid < 0 ? -1 : 0;
+	die_with(self);
+	r = vmm_plan_read(k->s, &plan);
+	if (r == 0)
+		r = k->driver->load(k->s, &plan, k->launch.state, why,
+				    sizeof(why));
+	if (r < 0)
+		(void)!write(say, why, strlen(why));
+	_exit(r < 0 ? EX_OSERR : 0);
 }
 
 void ready_step(struct keeper *k, struct step *step)
