@@ -346,7 +346,9 @@ int transfer_data(struct transfer *t, take_fn take, void *data)
 	}
 }
 
-int transfer_open(struct transfer *t, struct sandbox *s, const char *path)
+/* OP_GET up to the first entry. */
+static int transfer_open(struct transfer *t, struct sandbox *s,
+			 const char *path)
 {
 	if (transfer_begin(t, s, OP_GET, path, 0) < 0)
 		return -1;
@@ -359,26 +361,37 @@ int transfer_write(void *data, const char *bytes, size_t len)
 	return write_full(STDOUT_FILENO, bytes, len);
 }
 
-int rest_file_get(struct call *c)
+int transfer_get(struct call *c, struct sandbox *s, mode_t type,
+		 const char *what, struct transfer **t)
 {
-	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
 	const char *path = call_text(c, F_PATH);
-	struct transfer *t;
-	int r = open_running(c, &s);
+	int r = open_running(c, s);
 
 	if (r)
 		return r;
-	t = transfer_new();
-	if (transfer_open(t, &s, path) < 0) {
-		r = answer_transfer(c, t, path);
-	} else if (!S_ISREG(t->mode)) {
-		r = answer_error(409, "copy_failed", "'%s' is no file", path);
-	} else {
+	*t = transfer_new();
+	if (transfer_open(*t, s, path) < 0)
+		r = answer_transfer(c, *t, path);
+	else if (((*t)->mode & S_IFMT) != type)
+		r = answer_error(409, "copy_failed", "'%s' is no %s", path,
+				 what);
+	else
 		answer_header("Content-Disposition: attachment");
-		r = answer_begin(200, "application/octet-stream",
-				 (long long)t->size);
-		transfer_data(t, transfer_write, NULL);
-	}
+	if (r)
+		transfer_end(*t, s);
+	return r;
+}
+
+int rest_file_get(struct call *c)
+{
+	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
+	struct transfer *t;
+	int r = transfer_get(c, &s, S_IFREG, "file", &t);
+
+	if (r)
+		return r;
+	r = answer_begin(200, "application/octet-stream", (long long)t->size);
+	transfer_data(t, transfer_write, NULL);
 	transfer_end(t, &s);
 	return r;
 }

@@ -37,8 +37,11 @@ int transfer_answer(struct transfer *t);
 int transfer_judge(struct transfer *t);
 int transfer_bad(struct transfer *t);
 
-/* OP_GET up to the first entry. */
-int transfer_open(struct transfer *t, struct sandbox *s, const char *path);
+/* What a client asked to get, which has to be of `type`, called `what`; up to
+ * its first entry.  0, and the head of the answer may follow, or what was
+ * answered; then there is no transfer. */
+int transfer_get(struct call *c, struct sandbox *s, mode_t type,
+		 const char *what, struct transfer **t);
 /* The frame that is there is an entry. */
 int transfer_entry(struct transfer *t);
 

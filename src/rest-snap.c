@@ -194,23 +194,13 @@ static int choose_name(const struct call *c, char full[NAME_MAX_LEN + 1])
 	return r < 0 ? answer_failure(c, -r, last_message()) : 0;
 }
 
-int rest_snapshot(struct call *c)
+/* Take one of c->full: 0, or what was answered. */
+static int take(struct call *c, const char *full)
 {
-	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
 	AUTO_COMMAND struct command cmd = {0};
-	char full[NAME_MAX_LEN + 1];
 	struct quota_ask ask = {.snapshot = full};
-	uint64_t began = now_us();
-	int r = open_vm(c, &s);
+	int r = quota_ask_snapshot(&ask, c->full);
 
-	if (r == 0)
-		r = choose_name(c, full);
-	if (r)
-		return r;
-	if (snap_exists(full))
-		return answer_error(409, NULL, "snapshot '%s' exists already",
-				    own_name(c, full));
-	r = quota_ask_snapshot(&ask, c->full);
 	if (r < 0)
 		return answer_failure(c, -r, last_message());
 	r = claim(c, &ask);
@@ -221,8 +211,26 @@ int rest_snapshot(struct call *c)
 	command_add(&cmd, c->full);
 	command_add(&cmd, full);
 	r = command_run(&cmd);
+	return r ? answer_failure(c, r, cmd.why) : 0;
+}
+
+int rest_snapshot(struct call *c)
+{
+	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
+	char full[NAME_MAX_LEN + 1];
+	uint64_t began = now_us();
+	int r = open_vm(c, &s);
+
+	if (r == 0)
+		r = choose_name(c, full);
 	if (r)
-		return answer_failure(c, r, cmd.why);
+		return r;
+	if (snap_exists(full))
+		return answer_error(409, NULL, "snapshot '%s' exists already",
+				    own_name(c, full));
+	r = take(c, full);
+	if (r)
+		return r;
 	metrics_time(TIME_SNAPSHOT, now_us() - began);
 	return answer_json(200,
 			   json_pack("{s:s}", "snapshotId", own_name(c, full)));
@@ -310,28 +318,15 @@ int rest_fork_snapshot(struct call *c)
 int rest_fork(struct call *c)
 {
 	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
-	AUTO_COMMAND struct command cmd = {0};
 	char full[NAME_MAX_LEN + 1];
-	struct quota_ask ask = {.snapshot = full};
 	int r = open_vm(c, &s);
 
 	if (r == 0)
 		r = choose_name(c, full);
+	if (r == 0)
+		r = take(c, full);
 	if (r)
 		return r;
-	r = quota_ask_snapshot(&ask, c->full);
-	if (r < 0)
-		return answer_failure(c, -r, last_message());
-	r = claim(c, &ask);
-	if (r)
-		return r;
-	command_add(&cmd, "ark-snap");
-	command_add(&cmd, "take");
-	command_add(&cmd, c->full);
-	command_add(&cmd, full);
-	r = command_run(&cmd);
-	if (r)
-		return answer_failure(c, r, cmd.why);
 	quota_release(&c->claim);
 	return fork_it(c, full, full);
 }

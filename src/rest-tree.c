@@ -150,23 +150,13 @@ static void write_archive(struct transfer *t)
 int rest_tree_get(struct call *c)
 {
 	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
-	const char *path = call_text(c, F_PATH);
 	struct transfer *t;
-	int r = open_running(c, &s);
+	int r = transfer_get(c, &s, S_IFDIR, "directory", &t);
 
 	if (r)
 		return r;
-	t = transfer_new();
-	if (transfer_open(t, &s, path) < 0) {
-		r = answer_transfer(c, t, path);
-	} else if (!S_ISDIR(t->mode)) {
-		r = answer_error(409, "copy_failed", "'%s' is no directory",
-				 path);
-	} else {
-		answer_header("Content-Disposition: attachment");
-		r = answer_begin(200, "application/x-tar", -1);
-		write_archive(t);
-	}
+	r = answer_begin(200, "application/x-tar", -1);
+	write_archive(t);
 	transfer_end(t, &s);
 	return r;
 }
