@@ -197,8 +197,7 @@ bool proc_alive(const struct proc *p);
 /* A pidfd of exactly that process, or -1 and ESRCH.  Owned by the caller. */
 int proc_pidfd(const struct proc *p);
 
-/* In a child: end when `parent`, which has forked it, does.  It may wait for a
- * guest that has died with the parent. */
+/* In a child: end when `parent`, which has forked it, does. */
 void die_with(pid_t parent);
 
 /* Its folder in /proc: what is opened below it is that process', or fails.

@@ -17,7 +17,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #define PARSE_MS 60000
@@ -29,11 +28,12 @@
 
 /* ---- the parser ---------------------------------------------------------- */
 
-NORETURN static void be_parser(const struct parser *given, int out)
+NORETURN static void be_parser(const struct parser *given, int out,
+			       pid_t parent)
 {
 	struct parser p = *given;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	die_with(parent);
 	signal(SIGPIPE, SIG_DFL);
 	p.out = out;
 	cgi_parse(&p);
@@ -77,13 +77,13 @@ static ssize_t run_parser(const struct parser *p, char **data)
 {
 	int ends[2], status;
 	ssize_t len;
-	pid_t pid;
+	pid_t pid, self = getpid();
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -1;
 	pid = fork();
 	if (pid == 0)
-		be_parser(p, ends[1]);
+		be_parser(p, ends[1], self);
 	close(ends[1]);
 	len = pid < 0 ? -1 : read_all(ends[0], data);
 	close(ends[0]);

@@ -11,7 +11,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -76,12 +75,12 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-NORETURN static void become(struct command *cmd, const int fds[4])
+NORETURN static void become(struct command *cmd, const int fds[4], pid_t parent)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	reset_signals();
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	die_with(parent);
 	/* From above, so that none is overwritten before it is copied. */
 	for (int i = 0; i < 4; i++) {
 		int from = fds[i] < 0 ? null : fds[i];
@@ -102,7 +101,7 @@ NORETURN static void become(struct command *cmd, const int fds[4])
 pid_t command_spawn(struct command *cmd, int in, int out, int err, int status)
 {
 	const int fds[4] = {in, out, err, status};
-	pid_t pid;
+	pid_t pid, self = getpid();
 
 	if (cmd->n > COMMAND_WORDS) {
 		errno = E2BIG;
@@ -111,7 +110,7 @@ pid_t command_spawn(struct command *cmd, int in, int out, int err, int status)
 	find_program(cmd);
 	pid = fork();
 	if (pid == 0)
-		become(cmd, fds);
+		become(cmd, fds, self);
 	return pid;
 }
 

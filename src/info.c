@@ -2,6 +2,7 @@
  * info.c - gather what is known of a sandbox from its files and /proc.
  */
 #include "cgroup.h"
+#include "disk.h"
 #include "info.h"
 #include "vmm.h"
 
@@ -81,9 +82,9 @@ json_t *info_json(const struct sandbox *s)
 	add_number(object, "disk", s->dir, "disk-size");
 	add_number(object, "created", s->dir, "created");
 	if (fstatat(s->dir, "disk", &st, AT_SYMLINK_NOFOLLOW) == 0)
-		json_object_set_new(
-			object, "disk_used",
-			json_integer((json_int_t)st.st_blocks * 512));
+		json_object_set_new(object, "disk_used",
+				    json_integer((json_int_t)allocated_bytes(
+					    st.st_blocks)));
 	json_object_set_new(
 		object, "rm",
 		json_boolean(faccessat(s->dir, "rm", F_OK, 0) == 0));

@@ -15,7 +15,7 @@
  * 5. pivot_root, not chroot: the old root is unmounted, so that there is
  *    nothing to climb back to.
  * 6. A session of its own: a signal to its process group would reach the
- * keeper's.
+ *    keeper's.
  * 7. The host's name and the host's System V and POSIX queues are left behind
  *    with the UTS and IPC namespaces.  There is no user namespace: it would be
  *    one in which the VMM is root, and open the kernel's worst parts to it.

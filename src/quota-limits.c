@@ -2,6 +2,7 @@
  * quota-limits.c - the limits themselves: what they are, what they look like,
  * and the one that is about time.
  */
+#include "disk.h"
 #include "quota.h"
 #include "state.h"
 
@@ -141,7 +142,7 @@ int quota_ask_snapshot(struct quota_ask *ask, const char *sandbox)
 	if (r < 0)
 		return r;
 	if (fstatat(s.dir, "disk", &st, AT_SYMLINK_NOFOLLOW) == 0)
-		ask->amount[QUOTA_DISK] += (uint64_t)st.st_blocks * 512;
+		ask->amount[QUOTA_DISK] += allocated_bytes(st.st_blocks);
 	if (s.slot && read_number(s.dir, "memory", 0, INT64_MAX, &memory) == 0)
 		ask->amount[QUOTA_DISK] += (uint64_t)memory;
 	ask->amount[QUOTA_SNAPSHOTS]++;

@@ -13,6 +13,7 @@
  * 4. A claim that can be locked is nobody's, and goes; only under the lock of
  *    the tenant, under which alone claims are made and locked.
  */
+#include "disk.h"
 #include "quota.h"
 #include "state.h"
 
@@ -145,6 +146,7 @@ static int read_claims(int lock, struct claims *claims)
 /* ---- counting ----------------------------------------------------------- */
 
 struct counting {
+	int folder; /* of those that are counted */
 	const char *tenant;
 	struct claims *claims;
 	uint64_t *used;
@@ -163,21 +165,19 @@ static uint64_t blocks_of(int dir, const char *name)
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
-	return (uint64_t)st.st_blocks * 512;
+	return allocated_bytes(st.st_blocks);
 }
 
 static int count_sandbox(const char *name, void *data)
 {
 	const struct counting *c = data;
-	AUTO_CLOSE int vms = -1;
 	AUTO_CLOSE int dir = -1;
 
 	if (!tenant_strip(c->tenant, name))
 		return 0;
-	vms = root_open("vm");
-	dir = vms < 0 ? -1 : open_dir(vms, name);
+	dir = open_dir(c->folder, name);
 	if (dir < 0) /* removed since */
-		return vms < 0 ? vms : 0;
+		return 0;
 	c->used[QUOTA_SANDBOXES]++;
 	c->used[QUOTA_CPUS] += number_of(dir, "cpus");
 	c->used[QUOTA_MEMORY] += number_of(dir, "memory");
@@ -192,15 +192,13 @@ static int count_snapshot(const char *name, void *data)
 {
 	static const char *const parts[] = {"disk", "ram", "state"};
 	const struct counting *c = data;
-	AUTO_CLOSE int snaps = -1;
 	AUTO_CLOSE int dir = -1;
 
 	if (!tenant_strip(c->tenant, name))
 		return 0;
-	snaps = root_open("snap");
-	dir = snaps < 0 ? -1 : open_dir(snaps, name);
+	dir = open_dir(c->folder, name);
 	if (dir < 0)
-		return snaps < 0 ? snaps : 0;
+		return 0;
 	c->used[QUOTA_SNAPSHOTS]++;
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		c->used[QUOTA_DISK] += blocks_of(dir, parts[i]);
@@ -208,6 +206,15 @@ static int count_snapshot(const char *name, void *data)
 		if (strcmp(c->claims->claim[i].snapshot, name) == 0)
 			c->claims->claim[i] = (struct claim){0};
 	return 0;
+}
+
+static int count_folder(struct counting *c, const char *folder,
+			int (*each)(const char *name, void *data))
+{
+	AUTO_CLOSE int dir = root_open(folder);
+
+	c->folder = dir;
+	return dir < 0 ? dir : names_each(folder, each, c);
 }
 
 int quota_count(int lock, const char *tenant, uint64_t used[QUOTA_KINDS])
@@ -220,9 +227,9 @@ int quota_count(int lock, const char *tenant, uint64_t used[QUOTA_KINDS])
 	if (read_claims(lock, &claims) < 0)
 		return fail_errno(EX_OSERR, "cannot read the claims of '%s'",
 				  tenant);
-	r = names_each("vm", count_sandbox, &c);
+	r = count_folder(&c, "vm", count_sandbox);
 	if (r == 0)
-		r = names_each("snap", count_snapshot, &c);
+		r = count_folder(&c, "snap", count_snapshot);
 	for (size_t i = 0; i < claims.n; i++)
 		for (int kind = 0; kind < QUOTA_CLAIMED; kind++)
 			used[kind] += claims.claim[i].amount[kind];

@@ -2,6 +2,7 @@
  * usage.c - read what a VMM takes out of /proc, which nobody can lie in.
  */
 #include "usage.h"
+#include "disk.h"
 #include "plan.h"
 
 #include <fcntl.h>
@@ -108,21 +109,6 @@ static bool read_private(int proc, struct usage *u)
 	       usage_parse_smaps(text, &u->private);
 }
 
-/* /proc/PID of the VMM: a number that is another's by now is none. */
-static int open_proc(const struct sandbox *s)
-{
-	char path[32];
-	AUTO_CLOSE int fd = -1;
-
-	if (s->vmm.pid <= 0)
-		return -1;
-	snprintf(path, sizeof(path), "/proc/%d", (int)s->vmm.pid);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || !proc_alive(&s->vmm))
-		return -1;
-	return steal_fd(&fd);
-}
-
 void usage_read(const struct sandbox *s, unsigned what, struct usage *u)
 {
 	static const struct {
@@ -134,13 +120,13 @@ void usage_read(const struct sandbox *s, unsigned what, struct usage *u)
 		{USAGE_NET, read_net},
 		{USAGE_PRIVATE, read_private},
 	};
-	AUTO_CLOSE int proc = what & ~USAGE_DISK ? open_proc(s) : -1;
+	AUTO_CLOSE int proc = what & ~USAGE_DISK ? proc_dir(&s->vmm) : -1;
 	struct stat st;
 
 	*u = (struct usage){0};
 	if (what & USAGE_DISK &&
 	    fstatat(s->dir, "disk", &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		u->disk = (uint64_t)st.st_blocks * 512;
+		u->disk = allocated_bytes(st.st_blocks);
 		u->known |= USAGE_DISK;
 	}
 	for (size_t i = 0; proc >= 0 && i < ARRAY_LEN(parts); i++)
