@@ -15,12 +15,6 @@ teardown_file() {
 	ark_end
 }
 
-# ended: nothing runs; a keeper may have recorded itself, or its VMM, only now.
-ended() {
-	kill_slots "$ARK_RUN"
-	nobody
-}
-
 setup() {
 	rm_all
 	cp "$work/conf" "$ARK_CONF"

@@ -24,11 +24,7 @@ setup() {
 }
 
 teardown() {
-	local names
-	mapfile -t names < <(ark ps -q | grep -vx v)
-	[ "${#names[@]}" = 0 ] || ark rm -f "${names[@]}"
-	mapfile -t names < <(ark snaps -q | grep -vx s)
-	[ "${#names[@]}" = 0 ] || ark-snap rm "${names[@]}"
+	keep v s
 }
 
 sums() {

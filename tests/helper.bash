@@ -268,8 +268,23 @@ nobody() {
 	equal "$(ours)" '' 'something of ours runs'
 }
 
+# ended: nothing runs; a keeper may have recorded itself, or its VMM, only now.
+ended() {
+	kill_slots "$ARK_RUN"
+	nobody
+}
+
 no_slot() {
 	equal "$(ls "$ARK_RUN" | grep -xE '[0-9a-f]{4}')" '' 'a slot is left'
+}
+
+# keep SANDBOX SNAPSHOT: these (either may be empty), and remove all others.
+keep() {
+	local names
+	mapfile -t names < <(ark ps -q | grep -vx "$1")
+	[ "${#names[@]}" = 0 ] || ark rm -f "${names[@]}"
+	mapfile -t names < <(ark snaps -q | grep -vx "$2")
+	[ "${#names[@]}" = 0 ] || ark-snap rm "${names[@]}"
 }
 
 # ---- faults -----------------------------------------------------------------

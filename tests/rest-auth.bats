@@ -28,11 +28,7 @@ setup() {
 
 # Everything but acme's `work` and `ready`, and no limits.
 teardown() {
-	local names
-	mapfile -t names < <(ark ps -q | grep -vx acme.work)
-	[ "${#names[@]}" = 0 ] || ark rm -f "${names[@]}"
-	mapfile -t names < <(ark snaps -q | grep -vx acme.ready)
-	[ "${#names[@]}" = 0 ] || ark-snap rm "${names[@]}"
+	keep acme.work acme.ready
 	ark auth quota acme sandboxes=none,cpus=none,memory=none,disk=none
 	ark auth quota acme snapshots=none,execs=none,rate=none,burst=none
 }

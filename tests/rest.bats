@@ -23,11 +23,7 @@ setup() {
 
 # Only `work`, and it runs.
 tidy() {
-	local names
-	mapfile -t names < <(ark ps -q | grep -vx work)
-	[ "${#names[@]}" = 0 ] || ark rm -f "${names[@]}"
-	mapfile -t names < <(ark snaps -q)
-	[ "${#names[@]}" = 0 ] || ark-snap rm "${names[@]}"
+	keep work ''
 	[ "$(state work)" = running ] || boot work
 }
 

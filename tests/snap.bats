@@ -27,11 +27,7 @@ setup() {
 
 # Everything but the fixture.
 teardown() {
-	local names
-	mapfile -t names < <(ark ps -q | grep -vx v)
-	[ "${#names[@]}" = 0 ] || ark rm -f "${names[@]}"
-	mapfile -t names < <(ark snaps -q)
-	[ "${#names[@]}" = 0 ] || ark-snap rm "${names[@]}"
+	keep v ''
 	[ "$(state v)" != paused ] || ark resume v
 }
 

@@ -25,11 +25,7 @@ setup() {
 }
 
 teardown() {
-	local names
-	mapfile -t names < <(ark ps -q | grep -vx work)
-	[ "${#names[@]}" = 0 ] || ark rm -f "${names[@]}"
-	mapfile -t names < <(ark snaps -q | grep -vx ready)
-	[ "${#names[@]}" = 0 ] || ark-snap rm "${names[@]}"
+	keep work ready
 }
 
 hostile() {

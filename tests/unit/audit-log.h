@@ -111,14 +111,8 @@ __attribute__((unused)) static void ten(void)
 
 __attribute__((unused)) static void setup(void)
 {
-	char path[128];
-
 	catch_stderr();
-	dir = tap_dir();
-	snprintf(path, sizeof(path), "%s/root", tap_dir_path);
-	setenv("ARK_ROOT", path, 1);
-	snprintf(path, sizeof(path), "%s/run", tap_dir_path);
-	setenv("ARK_RUN", path, 1);
+	dir = tap_ark();
 }
 
 #endif

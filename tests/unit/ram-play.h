@@ -126,4 +126,16 @@ static int with_pattern(void)
 	return base;
 }
 
+/* Saved over the pattern, with so many pages of its own. */
+static void test_saved(play *vmm, const char *what, long long own)
+{
+	AUTO_CLOSE int base = with_pattern();
+
+	is_num(save_as(vmm, base, "ram"), 0, what);
+	ok(same("ram", "seen"), "%s: it is what the VMM sees", what);
+	is_num((long long)stats.private_pages, own, "pages of its own");
+	is_num(blocks("ram"), (long long)stats.bytes / 512, "zeros are holes");
+	unlinkat(dir, "ram", 0);
+}
+
 #endif

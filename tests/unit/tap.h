@@ -114,6 +114,19 @@ __attribute__((unused)) static int tap_dir(void)
 	return open(tap_dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* The same, with ARK_ROOT and ARK_RUN below it. */
+__attribute__((unused)) static int tap_ark(void)
+{
+	int dir = tap_dir();
+	char path[sizeof(tap_dir_path) + 8];
+
+	snprintf(path, sizeof(path), "%s/root", tap_dir_path);
+	setenv("ARK_ROOT", path, 1);
+	snprintf(path, sizeof(path), "%s/run", tap_dir_path);
+	setenv("ARK_RUN", path, 1);
+	return dir;
+}
+
 __attribute__((unused)) static void put_file(int dir, const char *name,
 					     const char *text, size_t len)
 {

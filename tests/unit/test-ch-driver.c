@@ -2,7 +2,7 @@
  * test-ch-driver - what the Cloud Hypervisor driver asks, in which order, and
  * what it makes of the answers, against a server with a script.
  */
-#include "tap.h"
+#include "http-play.h"
 
 #include "ch-api.h"
 #include "unixsock.h"
@@ -34,28 +34,6 @@ struct turn {
 };
 
 #define TURNS_MAX 6
-
-/* Read a request whole: head and counted body. */
-static bool read_request(int fd, char *text, size_t size)
-{
-	size_t len = 0, body = 0;
-	const char *end, *length;
-
-	do {
-		if (len + 1 == size || read(fd, text + len, 1) != 1)
-			return false;
-		text[++len] = '\0';
-		end = strstr(text, "\r\n\r\n");
-	} while (!end);
-	length = strstr(text, "Content-Length: ");
-	if (length)
-		body = strtoul(length + 16, NULL, 10);
-	if (len + body + 1 > size ||
-	    read_full(fd, text + len, body) != (ssize_t)body)
-		return false;
-	text[len + body] = '\0';
-	return true;
-}
 
 /* Ends with 0 when it was asked for just these things; else with the number of
  * the turn that was another. */

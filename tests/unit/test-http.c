@@ -2,7 +2,7 @@
  * test-http - requests to a server that answers by a script, with all that is
  * odd about the one in Cloud Hypervisor, and with what no server should do.
  */
-#include "tap.h"
+#include "http-play.h"
 
 #include "http.h"
 
@@ -38,26 +38,6 @@ static void answer(int fd, const char *text, enum pace pace)
 	}
 }
 
-/* Read one request: up to its empty line and what Content-Length says. */
-static void take_request(int fd, char *text)
-{
-	size_t len = 0, body = 0;
-	const char *end, *length;
-
-	do {
-		if (len == REQUEST_MAX - 1 || read(fd, text + len, 1) != 1)
-			_exit(1);
-		text[++len] = '\0';
-		end = strstr(text, "\r\n\r\n");
-	} while (!end);
-	length = strstr(text, "Content-Length: ");
-	if (length)
-		body = strtoul(length + 16, NULL, 10);
-	if (read_full(fd, text + len, body) != (ssize_t)body)
-		_exit(1);
-	text[len + body] = '\0';
-}
-
 /* A server of `texts`, one for each request. */
 static pid_t serve(const char *const texts[], enum pace pace, enum then then,
 		   int *client)
@@ -73,7 +53,8 @@ static pid_t serve(const char *const texts[], enum pace pace, enum then then,
 	if (pid == 0) {
 		close(ends[0]);
 		for (; *texts; texts++) {
-			take_request(ends[1], request);
+			if (!read_request(ends[1], request, sizeof(request)))
+				_exit(1);
 			answer(ends[1], *texts, pace);
 		}
 		if (then == STAYS)

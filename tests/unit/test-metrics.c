@@ -214,8 +214,6 @@ static void test_usage(void)
 
 int main(int argc, char **argv)
 {
-	char path[128];
-
 	if (argc > 1 && strcmp(argv[1], "print") == 0)
 		return metrics_print(stdout, true) < 0;
 	if (argc > 1) {
@@ -223,11 +221,7 @@ int main(int argc, char **argv)
 		return (int)value("\nark_requests_total{code=\"200\"} ");
 	}
 	catch_stderr();
-	dir = tap_dir();
-	snprintf(path, sizeof(path), "%s/root", tap_dir_path);
-	setenv("ARK_ROOT", path, 1);
-	snprintf(path, sizeof(path), "%s/run", tap_dir_path);
-	setenv("ARK_RUN", path, 1);
+	dir = tap_ark();
 	test_counters();
 	test_shared();
 	test_boot();

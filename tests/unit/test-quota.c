@@ -432,14 +432,8 @@ static void test_rate_parallel(void)
 
 int main(void)
 {
-	char path[128];
-
 	catch_stderr();
-	dir = tap_dir();
-	snprintf(path, sizeof(path), "%s/root", tap_dir_path);
-	setenv("ARK_ROOT", path, 1);
-	snprintf(path, sizeof(path), "%s/run", tap_dir_path);
-	setenv("ARK_RUN", path, 1);
+	dir = tap_ark();
 	test_parse();
 	test_limits();
 	test_count();

@@ -36,17 +36,6 @@ static char *play_scattered_shared(int base)
 	return scatter(base, MAP_SHARED, cut, 2);
 }
 
-static void test_pieces(play *vmm, const char *what, long long own)
-{
-	AUTO_CLOSE int base = with_pattern();
-
-	is_num(save_as(vmm, base, "ram"), 0, what);
-	ok(same("ram", "seen"), "%s: it is what the VMM sees", what);
-	is_num((long long)stats.private_pages, own, "pages of its own");
-	is_num(blocks("ram"), (long long)stats.bytes / 512, "zeros are holes");
-	unlinkat(dir, "ram", 0);
-}
-
 /* ---- liars -------------------------------------------------------------- */
 
 static char *play_half(int base)
@@ -136,8 +125,8 @@ int main(void)
 	progname = "test";
 	dir = tap_dir();
 	catch_stderr();
-	test_pieces(play_scattered, "three pieces", 6);
-	test_pieces(play_scattered_shared, "two shared pieces", 0);
+	test_saved(play_scattered, "three pieces", 6);
+	test_saved(play_scattered_shared, "two shared pieces", 0);
 	test_liars();
 	return done();
 }

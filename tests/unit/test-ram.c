@@ -79,17 +79,6 @@ static void test_shared(void)
 	unlinkat(dir, "ram", 0);
 }
 
-static void test_private(play *vmm, const char *what, long long own)
-{
-	AUTO_CLOSE int base = with_pattern();
-
-	is_num(save_as(vmm, base, "ram"), 0, what);
-	ok(same("ram", "seen"), "%s: it is what the VMM sees", what);
-	is_num((long long)stats.private_pages, own, "pages of its own");
-	is_num(blocks("ram"), (long long)stats.bytes / 512, "zeros are holes");
-	unlinkat(dir, "ram", 0);
-}
-
 static void test_sizes(void)
 {
 	AUTO_CLOSE int base = with_pattern();
@@ -290,10 +279,10 @@ int main(void)
 	dir = tap_dir();
 	catch_stderr();
 	test_shared();
-	test_private(play_private, "private memory", 67);
-	test_private(play_pieces, "several mappings that follow", 67);
-	test_private(play_no_access, "memory without access", 67);
-	test_private(play_untouched, "a clone that did nothing", 0);
+	test_saved(play_private, "private memory", 67);
+	test_saved(play_pieces, "several mappings that follow", 67);
+	test_saved(play_no_access, "memory without access", 67);
+	test_saved(play_untouched, "a clone that did nothing", 0);
 	test_sizes();
 	test_dead();
 	test_seals();

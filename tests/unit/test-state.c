@@ -375,14 +375,8 @@ static void test_processes(void)
 
 int main(void)
 {
-	char path[100];
-
 	catch_stderr();
-	dir = tap_dir();
-	snprintf(path, sizeof(path), "%s/root", tap_dir_path);
-	setenv("ARK_ROOT", path, 1);
-	snprintf(path, sizeof(path), "%s/run", tap_dir_path);
-	setenv("ARK_RUN", path, 1);
+	dir = tap_ark();
 	make_processes();
 	test_processes();
 	test_without_slot();
