@@ -32,11 +32,12 @@ static json_t *memory(const struct vmm_plan *plan)
 			 fd_path(FD_RAM), "shared", !plan->restore);
 }
 
-static json_t *disk(const char *id, enum vmm_fd fd, bool readonly)
+static json_t *disk(const char *id, enum vmm_fd fd, bool readonly, bool direct)
 {
-	return json_pack("{s:s, s:o, s:b, s:s, s:o}", "id", id, "path",
-			 fd_path(fd), "readonly", readonly, "image_type", "Raw",
-			 "serial", json_sprintf("ark-%s", id));
+	return json_pack("{s:s, s:o, s:b, s:b, s:s, s:o}", "id", id, "path",
+			 fd_path(fd), "readonly", readonly, "direct", direct,
+			 "image_type", "Raw", "serial",
+			 json_sprintf("ark-%s", id));
 }
 
 char *ch_config(const struct vmm_plan *plan)
@@ -49,12 +50,12 @@ char *ch_config(const struct vmm_plan *plan)
 		(int)plan->cpus, "nested", 0, "memory", memory(plan), "payload",
 		"kernel", fd_path(FD_KERNEL), "initramfs", fd_path(FD_INITRD),
 		"cmdline", vmm_kernel_words, "disks",
-		disk("base", FD_BASE, true), disk("disk", FD_DISK, false),
-		"net", "id", "net0", "tap", TAP_NAME, "mac", GUEST_MAC, "vsock",
-		"id", "vsock0", "cid", CH_VSOCK_CID, "socket", CH_VSOCK,
-		"serial", "mode", "File", "file", fd_path(FD_CONSOLE),
-		"console", "mode", "Off", "rng", "src", "/dev/urandom",
-		"pvpanic", 1);
+		disk("base", FD_BASE, true, false),
+		disk("disk", FD_DISK, false, plan->direct), "net", "id", "net0",
+		"tap", TAP_NAME, "mac", GUEST_MAC, "vsock", "id", "vsock0",
+		"cid", CH_VSOCK_CID, "socket", CH_VSOCK, "serial", "mode",
+		"File", "file", fd_path(FD_CONSOLE), "console", "mode", "Off",
+		"rng", "src", "/dev/urandom", "pvpanic", 1);
 	char *text = config ? json_dumps(config, JSON_COMPACT) : NULL;
 
 	json_decref(config);

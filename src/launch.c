@@ -90,9 +90,10 @@ static int make_events(const struct sandbox *s, const struct launch *l)
 }
 
 static int open_files(const struct sandbox *s, const struct launch *l,
-		      struct fd_set_of_vmm *set, char *why, size_t size)
+		      const struct vmm_plan *plan, struct fd_set_of_vmm *set,
+		      char *why, size_t size)
 {
-	static const struct {
+	const struct {
 		enum vmm_fd number;
 		const char *name;
 		int flags;
@@ -100,7 +101,7 @@ static int open_files(const struct sandbox *s, const struct launch *l,
 		{FD_KERNEL, "kernel", O_RDONLY},
 		{FD_INITRD, "initrd", O_RDONLY},
 		{FD_BASE, "base", O_RDONLY},
-		{FD_DISK, "disk", O_RDWR},
+		{FD_DISK, "disk", O_RDWR | (plan->direct ? O_DIRECT : 0)},
 	};
 	char what[64];
 
@@ -311,7 +312,7 @@ int launch_vmm(const struct sandbox *s, struct launch *l, char *why,
 	if (l->accel == ACCEL_TCG)
 		plan.tsc_khz = host_tsc_khz();
 	l->driver->argv(&plan, argv);
-	if (open_files(s, l, &set, why, size) < 0 ||
+	if (open_files(s, l, &plan, &set, why, size) < 0 ||
 	    make_channels(s, l, &plan, &set, why, size) < 0)
 		return -1;
 	/* Nobody can ask the kernel for it afterwards. */

@@ -139,7 +139,9 @@ static void add_disk(struct vmm_argv *argv, const char *id, int fd,
 		 id, id);
 }
 
-static void add_devices(struct vmm_argv *argv)
+#define WRITABLE "auto-read-only=off,discard=unmap,detect-zeroes=unmap,cache="
+
+static void add_devices(const struct vmm_plan *plan, struct vmm_argv *argv)
 {
 	argv_add(argv, "-add-fd");
 	argv_add(argv, "fd=%d,set=%d", FD_CONSOLE, FD_CONSOLE);
@@ -150,8 +152,7 @@ static void add_devices(struct vmm_argv *argv)
 	argv_add(argv, "chardev:console");
 	add_disk(argv, "base", FD_BASE, "readonly=on");
 	add_disk(argv, "disk", FD_DISK,
-		 "auto-read-only=off,cache=writeback,discard=unmap,"
-		 "detect-zeroes=unmap");
+		 plan->direct ? WRITABLE "none" : WRITABLE "writeback");
 	argv_add(argv, "-netdev");
 	argv_add(argv, "tap,id=net0,fd=%d", FD_TAP);
 	argv_add(argv, "-device");
@@ -199,7 +200,7 @@ static void qemu_argv(const struct vmm_plan *plan, struct vmm_argv *argv)
 	add_machine(plan, argv);
 	add_monitor(argv, "control", FD_CONTROL);
 	add_monitor(argv, "events", FD_EVENTS);
-	add_devices(argv);
+	add_devices(plan, argv);
 	argv_add(argv, "-sandbox");
 	argv_add(argv, "on,obsolete=deny,elevateprivileges=deny,spawn=deny,"
 		       "resourcecontrol=deny");

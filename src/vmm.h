@@ -37,6 +37,7 @@ struct vmm_plan {
 	uint64_t memory;  /* bytes */
 	unsigned tsc_khz; /* 0: not passed */
 	bool restore;	  /* wait for a saved state instead of booting */
+	bool direct;	  /* the disk past the host's page cache */
 };
 
 /* What every guest's kernel is told, by whatever VMM. */

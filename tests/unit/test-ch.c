@@ -10,7 +10,7 @@
 
 /* ---- configuration ------------------------------------------------------ */
 
-#define CONFIG(cpus, bytes, shared)                                            \
+#define DISKS(cpus, bytes, shared, direct)                                     \
 	"{\"cpus\":{\"boot_vcpus\":" cpus ",\"max_vcpus\":" cpus               \
 	",\"nested\":false},"                                                  \
 	"\"memory\":{\"size\":0,\"zones\":[{\"id\":\"mem0\",\"size\":" bytes   \
@@ -18,8 +18,10 @@
 	"\"payload\":{\"kernel\":\"/proc/self/fd/3\","                         \
 	"\"initramfs\":\"/proc/self/fd/4\",\"cmdline\":\"WORDS\"},"            \
 	"\"disks\":[{\"id\":\"base\",\"path\":\"/proc/self/fd/9\","            \
-	"\"readonly\":true,\"image_type\":\"Raw\",\"serial\":\"ark-base\"},"   \
+	"\"readonly\":true,\"direct\":false,\"image_type\":\"Raw\","           \
+	"\"serial\":\"ark-base\"},"                                            \
 	"{\"id\":\"disk\",\"path\":\"/proc/self/fd/10\",\"readonly\":false,"   \
+	"\"direct\":" direct ","                                               \
 	"\"image_type\":\"Raw\",\"serial\":\"ark-disk\"}],"                    \
 	"\"net\":[{\"id\":\"net0\",\"tap\":\"tap0\","                          \
 	"\"mac\":\"02:00:0a:00:02:02\"}],"                                     \
@@ -27,6 +29,7 @@
 	"\"serial\":{\"mode\":\"File\",\"file\":\"/proc/self/fd/11\"},"        \
 	"\"console\":{\"mode\":\"Off\"},\"rng\":{\"src\":\"/dev/urandom\"},"   \
 	"\"pvpanic\":true}"
+#define CONFIG(cpus, bytes, shared) DISKS(cpus, bytes, shared, "false")
 
 /* The kernel's words are every driver's: one word stands for them. */
 static void without_words(char *text)
@@ -58,6 +61,9 @@ static void test_config(void)
 		{{.cpus = 255, .memory = 1ULL << 40, .restore = true},
 		 CONFIG("255", "1099511627776", "false"),
 		 "most of it"},
+		{{.cpus = 1, .memory = 512ULL << 20, .direct = true},
+		 DISKS("1", "536870912", "true", "true"),
+		 "past the page cache: the sandbox's disk only"},
 		{{.cpus = 1,
 		  .memory = 512ULL << 20,
 		  .name = "other",

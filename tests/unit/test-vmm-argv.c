@@ -58,6 +58,7 @@ static void test_words(void)
 		{"-kernel", "/proc/self/fd/3"},
 		{"-initrd", "/proc/self/fd/4"},
 	};
+	struct vmm_plan plan = tcg;
 
 	vmm_qemu.argv(&tcg, &argv);
 	is_str(argv.word[0], "/usr/bin/qemu-system-x86_64", "program first");
@@ -68,6 +69,11 @@ static void test_words(void)
 	ok(has("-nodefaults") && has("-no-user-config"),
 	   "nothing that was not asked for");
 	ok(has("-no-reboot"), "a reboot is an end");
+	ok(has(" reboot=t "), "and there is no firmware on its way");
+	ok(has("cache=writeback") && !has("cache=none"), "the host's cache");
+	plan.direct = true;
+	vmm_qemu.argv(&plan, &argv);
+	ok(has("cache=none") && !has("cache=writeback"), "or none of it");
 }
 
 /* What must or must not be there, whatever the plan. */
