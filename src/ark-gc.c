@@ -42,7 +42,7 @@ static int tidy_sandbox(const char *name, void *data)
 		return 0;
 	r = sandbox_open(&s, name);
 	if (r == 0 && s.slot && !s.keeper_alive && proc_alive(&s.vmm)) {
-		r = keeper_adopt(&s, &vmm_qemu);
+		r = keeper_adopt(&s);
 		if (r == 0)
 			printf("started a keeper for %s\n", name);
 	} else if (r == 0 && s.slot && !s.keeper_alive &&

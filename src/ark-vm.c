@@ -124,14 +124,8 @@ static int remove_it(struct sandbox *s, const struct options *o)
 /* A command that finds a VM without a keeper runs this; users need not. */
 static int adopt(struct sandbox *s, const struct options *o)
 {
-	const struct vmm *driver;
-	int r;
-
 	(void)o;
-	if (!s->slot)
-		return 0;
-	driver = vmm_recorded(s, &r);
-	return driver ? keeper_adopt(s, driver) : r;
+	return keeper_adopt(s);
 }
 
 static const struct verb {

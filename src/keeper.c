@@ -215,16 +215,20 @@ int keeper_start(struct sandbox *s, const struct start *how)
 		    text);
 }
 
-int keeper_adopt(struct sandbox *s, const struct vmm *driver)
+int keeper_adopt(struct sandbox *s)
 {
+	const struct vmm *driver;
 	char byte;
 	pid_t pid = 0;
-	int result = -1;
+	int result = -1, r;
 	AUTO_CLOSE int held = -1;
 	AUTO_CLOSE int answer = -1;
 
 	if (!s->slot || s->keeper_alive || !proc_alive(&s->vmm))
 		return 0;
+	driver = vmm_recorded(s, &r);
+	if (!driver)
+		return r;
 	held = slot_hold(s);
 	if (held < 0)
 		return errno == EWOULDBLOCK

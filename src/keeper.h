@@ -31,6 +31,6 @@ int keeper_start(struct sandbox *s, const struct start *how);
 
 /* A new keeper for a VM whose keeper has died.  0 also when there is nothing
  * to do (another one was quicker, the VMM is gone). */
-int keeper_adopt(struct sandbox *s, const struct vmm *driver);
+int keeper_adopt(struct sandbox *s);
 
 #endif

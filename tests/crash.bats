@@ -79,6 +79,7 @@ removed() {
 	removed v
 }
 
+# bats test_tags=lab
 @test "kill -9 of the keeper, then stop, pause, kill, gc and rm -f" {
 	boot v
 	kill -KILL "$(pid_of keeper v)"
