@@ -43,8 +43,8 @@ UNIT = $(patsubst tests/unit/%.c,$B/unit/%,$(wildcard tests/unit/test-*.c))
 FUZZ = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/fuzz-*.c))
 MAN = $(wildcard man/*.[0-9])
 
-.PHONY: all help install demo check check-slow check-compat check-lab lint \
-	fuzz bench bench-lab clean format
+.PHONY: all help install demo check check-slow check-faults check-compat \
+	check-lab lint fuzz bench bench-lab clean format
 all: $(COMMANDS:%=bin/%) build/init
 
 help:
@@ -52,6 +52,7 @@ help:
 	@echo 'make demo       build an image, run code in a sandbox, explain'
 	@echo 'make check      the tests (root; ends with the summary of prove)'
 	@echo 'make check-slow the long tests, with the Debian image'
+	@echo 'make check-faults   random commands, and kill -9 at random times'
 	@echo 'make check-compat   clients that others have written (downloads)'
 	@echo 'make check-lab  those that matter most, on real (nested) KVM'
 	@echo 'make bench      measure, beside bare QEMU'
@@ -118,6 +119,9 @@ check:
 
 check-slow:
 	tests/run slow
+
+check-faults:
+	tests/run faults
 
 check-compat:
 	tests/run compat
