@@ -35,7 +35,7 @@ teardown_file() {
 		--url "$base" -H "Authorization: Bearer $fuzz" \
 		--max-time "${ARK_FUZZ_SECONDS:-120}" --max-examples 40 \
 		--phases examples,coverage,fuzzing --no-color \
-		--checks all --exclude-checks "$unfit" --request-timeout 60 \
+		--checks all --exclude-checks "$unfit" --request-timeout 60 --max-response-time 60 \
 		--exclude-operation-id wait --exclude-operation-id waitExec \
 		--exclude-operation-id logs --exclude-operation-id execLogs \
 		--exclude-operation-id putTree \
