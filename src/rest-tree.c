@@ -21,10 +21,12 @@
 
 /* ---- into the guest ------------------------------------------------------ */
 
-NORETURN static void be_reader(uint64_t length, int sock, char *why)
+NORETURN static void be_reader(uint64_t length, int sock, char *why,
+			       pid_t parent)
 {
 	const char *said;
 
+	die_with(parent);
 	signal(SIGPIPE, SIG_DFL);
 	if (cage() < 0)
 		_exit(1);
@@ -40,13 +42,14 @@ static void read_archive(const struct call *c, const struct transfer *t,
 {
 	char *why = mmap(NULL, WHY_MAX, PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const pid_t self = getpid();
 	pid_t pid;
 
 	if (why == MAP_FAILED)
 		die(EX_OSERR, "out of memory");
 	pid = fork();
 	if (pid == 0)
-		be_reader(c->length, t->sock, why);
+		be_reader(c->length, t->sock, why, self);
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		continue;
 	/* It is the child's: perhaps of somebody who has taken it over. */
