@@ -93,8 +93,9 @@ static struct refusal put_variable(enum field f, const char *name,
 	if (strchr(name, '='))
 		return refuse(400, "bad %s '%.64s'", field_rule(f)->key, name);
 	snprintf(text, size, "%s=", name);
+	/* With the NUL at its end; those in it are refused below. */
 	memcpy(text + strlen(text), json_string_value(value),
-	       json_string_length(value));
+	       json_string_length(value) + 1);
 	return put_text(f, text, size - 1, out);
 }
 

@@ -214,7 +214,7 @@ void emit_number(int out, enum field f, uint64_t number);
 
 /* ---- cgi-field.c: what a value may be ------------------------------------ */
 
-/* Check a value and emit it. */
+/* Check a value, which has `len` bytes and a NUL behind them, and emit it. */
 struct refusal put_text(enum field f, const char *text, size_t len, int out);
 struct refusal put_number(enum field f, long long number, int out);
 struct refusal put_seconds(enum field f, double seconds, int out);
