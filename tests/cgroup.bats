@@ -251,7 +251,9 @@ limits() { # NAME FILTER
 		"$(group a)" >/dev/null 2>"$work/forks" 3>&- || :
 	grep -q 'fork' "$work/forks"
 	[ "$(cat "$(group a)/pids.current")" -le 129 ]
-	# Whoever has used up its own may die of it, and goes as a whole.
+	# A VMM that cannot have a thread may die of that.
+	grep -v "^$(pid_of vmm a)\$" "$(group a)/cgroup.procs" |
+		xargs kill -KILL
 	expect 0 ark rm -f a
 	soon 5 no_group
 	nobody
