@@ -179,6 +179,13 @@ program() {
 	follow ark-state.5
 }
 
+@test "ark-tour(7)" {
+	rm -rf "$ARK_ROOT/image/mini" "$ARK_ROOT/kernel" "$ARK_ROOT/cache"
+	cp -al "$ARK_TEST_IMAGES/kernel" "$ARK_TEST_IMAGES/cache" "$ARK_ROOT/"
+	follow ark-tour.7
+	no_sandbox
+}
+
 @test "ark-vm(1)" {
 	follow ark-vm.1
 }
@@ -188,7 +195,7 @@ program() {
 	for page in "$tree"/man/*.[0-9]; do
 		name=${page##*/}
 		case $name in
-		ark-api.7) ;; # examples from top to bottom
+		ark-api.7 | ark-tour.7) ;; # examples from top to bottom
 		*) grep -qx '\.Sh EXAMPLES' "$page" || faults+=" $name" ;;
 		esac
 		grep -qE "\"?\\\$?(follow|tests/manual\"?) $name\$" \
