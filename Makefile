@@ -10,6 +10,7 @@ LIBEXECDIR = $(PREFIX)/libexec/ark
 DATADIR = $(PREFIX)/share/ark
 MANDIR = $(PREFIX)/share/man
 COMPLETIONDIR = $(PREFIX)/share/bash-completion/completions
+ZSHDIR = $(PREFIX)/share/zsh/site-functions
 
 CC = gcc
 MUSL_CC = musl-gcc
@@ -104,6 +105,7 @@ install: all
 	install -D -m 644 -t $(DESTDIR)$(DATADIR)/error share/error/*
 	install -D -m 644 -t $(DESTDIR)$(DATADIR)/systemd share/systemd/*
 	install -m 644 share/bash-completion/ark $(DESTDIR)$(COMPLETIONDIR)/
+	install -D -m 644 -t $(DESTDIR)$(ZSHDIR) share/zsh-completion/_ark
 	for page in $(MAN); do \
 		install -D -m 644 -t $(DESTDIR)$(MANDIR)/man$${page##*.} \
 			$$page || exit 1; \
