@@ -137,6 +137,27 @@ mentions() {
 	[ "$failures" -eq 0 ]
 }
 
+@test "ark help: every verb below a heading, in columns" {
+	run -0 bin/ark help
+	heading='' columns=''
+	while IFS= read -r line; do
+		case $line in
+		'  '*)
+			[ -n "$heading" ] || wrong "no heading: $line"
+			[[ $line =~ ^\ \ [a-z]+\ \ + ]] || wrong "$line"
+			columns+="${#BASH_REMATCH} "
+			;;
+		*:) heading=$line ;;
+		*) heading='' ;;
+		esac
+		[ "${#line}" -le 80 ] || wrong "too wide: $line"
+	done <<<"$output"
+	[ "$(tr ' ' '\n' <<<"$columns" | sort -u | grep -c .)" -eq 1 ] ||
+		wrong "columns: $columns"
+	[ "$(wc -w <<<"$columns")" -ge 30 ]
+	[ "$failures" -eq 0 ]
+}
+
 @test "--version and wrong options are the same everywhere" {
 	version=$(sed -n 's/^#define ARK_VERSION "\(.*\)"/\1/p' src/ark.h)
 	for command in $(commands); do
