@@ -46,6 +46,7 @@ static const char help[] =
 	"descriptor\n"
 	"  -t, --tty           with a terminal; -T, --no-tty: never\n"
 	"      --timeout TIME  end the command after this time (exit 124)\n"
+	"      --ttl TIME      end the sandbox' VM after this time (30m)\n"
 	"  -u, --user USER     user of the command\n"
 	"  -w, --workdir DIR   directory of the command\n"
 	"  -h, --help          show this and exit\n"
@@ -218,6 +219,7 @@ enum {
 	OPT_RM,
 	OPT_STATUS_FD,
 	OPT_TIMEOUT,
+	OPT_TTL,
 	OPT_VERSION,
 	OPT_PRIVILEGED,
 	OPT_RESTART
@@ -242,6 +244,7 @@ static const struct option long_options[] = {
 	{"rm", no_argument, NULL, OPT_RM},
 	{"status-fd", required_argument, NULL, OPT_STATUS_FD},
 	{"timeout", required_argument, NULL, OPT_TIMEOUT},
+	{"ttl", required_argument, NULL, OPT_TTL},
 	{"tty", no_argument, NULL, 't'},
 	{"user", required_argument, NULL, 'u'},
 	{"volume", required_argument, NULL, 'v'},
@@ -332,6 +335,9 @@ static void set_option(struct job *job, int option)
 		break;
 	case OPT_NET_RATE:
 		spec_net_rate(&job->spec, optarg);
+		break;
+	case OPT_TTL:
+		spec_ttl(&job->spec, optarg);
 		break;
 	case OPT_POLICY:
 		spec_policy(&job->spec, optarg);

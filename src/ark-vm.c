@@ -16,7 +16,7 @@ static const char help[] =
 	"Usage: ark-vm create [--image IMAGE] [-m SIZE] [--cpus N] "
 	"[--disk SIZE]\n"
 	"                     [-p PORTS] [--policy P] [--net-rate RATE]\n"
-	"                     [--io-rate RATE] [--rm] [NAME]\n"
+	"                     [--io-rate RATE] [--ttl TIME] [--rm] [NAME]\n"
 	"       ark-vm start|kill|pause|resume|wait|inspect NAME...\n"
 	"       ark-vm stop [-t SECONDS] NAME...\n"
 	"       ark-vm logs [-f] NAME\n"
@@ -40,6 +40,7 @@ static const char help[] =
 	"      --rm            remove it when its VM ends (create)\n"
 	"  -t, --time SECONDS  how long the guest may take to power off; 0 "
 	"kills (stop)\n"
+	"      --ttl TIME      end its VM after this time, 30m (create)\n"
 	"  -h, --help          show this and exit\n"
 	"      --version       show the version and exit\n";
 
@@ -150,6 +151,7 @@ enum {
 	OPT_NET_RATE,
 	OPT_POLICY,
 	OPT_RM,
+	OPT_TTL,
 	OPT_VERSION
 };
 
@@ -166,6 +168,7 @@ static const struct option long_options[] = {
 	{"publish", required_argument, NULL, 'p'},
 	{"rm", no_argument, NULL, OPT_RM},
 	{"time", required_argument, NULL, 't'},
+	{"ttl", required_argument, NULL, OPT_TTL},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
@@ -209,6 +212,9 @@ static void set_option(struct options *o, int option)
 		break;
 	case OPT_RM:
 		o->spec.rm = true;
+		break;
+	case OPT_TTL:
+		spec_ttl(&o->spec, optarg);
 		break;
 	case OPT_VERSION:
 		printf("ark-vm %s\n", ARK_VERSION);

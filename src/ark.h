@@ -207,6 +207,10 @@ int proc_dir(const struct proc *p);
 /* Milliseconds of CLOCK_MONOTONIC. */
 uint64_t now_ms(void);
 
+/* Milliseconds of CLOCK_BOOTTIME: those of process start times, and of
+ * deadlines, which go on while the host sleeps. */
+uint64_t boot_ms(void);
+
 /* ---- spawn.c: children by argv, never by a shell ------------------------ */
 
 /* Run argv, wait: 0..255 its exit code, 128+n when signal n killed it, or -1

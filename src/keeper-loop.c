@@ -7,6 +7,7 @@
  * the slot's lock and the held ports go with the process.
  */
 #include "cgroup.h"
+#include "expiry.h"
 #include "keeper-loop.h"
 
 #include <errno.h>
@@ -202,6 +203,7 @@ enum {
 	ON_LOAD,
 	ON_HELLO,
 	ON_NET,
+	ON_EXPIRY,
 	ON_SOCK,
 	ON_CLIENT,
 	ON_COUNT = ON_CLIENT + KEEPER_CLIENTS
@@ -217,6 +219,7 @@ static void collect(const struct keeper *k, struct pollfd p[ON_COUNT])
 		[ON_LOAD] = k->load.pid ? k->load.report : -1,
 		[ON_HELLO] = k->hello.pid ? k->hello.report : -1,
 		[ON_NET] = k->net.pid ? k->net.report : -1,
+		[ON_EXPIRY] = k->expiry,
 		[ON_SOCK] = k->sock.listener,
 	};
 
@@ -235,9 +238,22 @@ static bool clients_spoke(const struct pollfd p[ON_COUNT])
 	return false;
 }
 
+/* Once: what it was ended for already stays the reason. */
+static void expired(struct keeper *k)
+{
+	close(k->expiry);
+	k->expiry = -1;
+	if (!*k->verdict)
+		ready_give_up(k, "expired");
+}
+
 static void watch(struct keeper *k)
 {
 	struct pollfd p[ON_COUNT];
+
+	/* Without the limit that was asked for it must not run. */
+	if (expiry_watch(k->s, &k->expiry) < 0)
+		ready_give_up(k, "cannot watch its time: %s", strerror(errno));
 
 	do {
 		int timeout = ready_tick(k);
@@ -257,6 +273,8 @@ static void watch(struct keeper *k)
 			ready_step(k, &k->hello);
 		if (p[ON_NET].revents)
 			ready_step(k, &k->net);
+		if (p[ON_EXPIRY].revents)
+			expired(k);
 		if (clients_spoke(p))
 			hold_serve(k);
 	} while (!p[ON_END].revents);

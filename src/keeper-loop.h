@@ -34,6 +34,8 @@ struct keeper {
 	enum { HOLD_NONE, HOLD_WAITS, HOLD_GIVEN } hold[KEEPER_CLIENTS];
 	bool paused_for_hold, vmm_paused;
 
+	int expiry; /* readable when its time is over, or -1 */
+
 	/* becoming ready (keeper-ready.c) */
 	bool settled; /* ready, or given up */
 	bool greeted, connected;
@@ -71,6 +73,11 @@ void ready_step(struct keeper *k, struct step *step);
 
 /* Do what is due; the milliseconds until something is, or -1. */
 int ready_tick(struct keeper *k);
+
+/* The guest cannot be used, or no longer: end it.  The reason is told at the
+ * burial, where it is known whether this was the end or a VMM that was dying by
+ * itself, which takes its network and its answers along. */
+void ready_give_up(struct keeper *k, const char *fmt, ...) PRINTF(2, 3);
 
 /* End the steps that are under way. */
 void ready_stop(struct keeper *k);

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/wait.h>
 
 /* ---- steps -------------------------------------------------------------- */
@@ -153,15 +154,21 @@ static bool publishes(const struct keeper *k)
 
 /* ---- the way to ready --------------------------------------------------- */
 
-/* The guest cannot be used: end it.  The reason is told at the burial, where
- * it is known whether this was the end or a VMM that was dying by itself, which
- * takes its network and its answers along. */
-static void give_up(struct keeper *k, const char *what, const char *why)
+void ready_give_up(struct keeper *k, const char *fmt, ...)
 {
-	snprintf(k->verdict, sizeof(k->verdict), "%s: %s", what, why);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(k->verdict, sizeof(k->verdict), fmt, args);
+	va_end(args);
 	ready_stop(k);
 	k->settled = true;
 	keeper_kill(k);
+}
+
+static void give_up(struct keeper *k, const char *what, const char *why)
+{
+	ready_give_up(k, "%s: %s", what, why);
 }
 
 static void become_ready(struct keeper *k)

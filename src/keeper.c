@@ -92,6 +92,7 @@ static struct keeper new_keeper(struct sandbox *s, const struct vmm *driver)
 		.log = {.fd = -1},
 		.pidfd = -1,
 		.events = -1,
+		.expiry = -1,
 		.result = -1,
 		.next_hello = now_ms() + HELLO_BLIND_MS,
 		.give_up = now_ms() + READY_LIMIT_MS,

@@ -8,6 +8,7 @@
 #include "admit.h"
 #include "agent.h"
 #include "cgroup.h"
+#include "expiry.h"
 #include "keeper.h"
 #include "life.h"
 #include "slot.h"
@@ -141,6 +142,10 @@ static int start_in_slot(struct sandbox *s, struct start *how,
 {
 	int r = take_slot(s, how, conf);
 
+	/* Before there is anything that it could end. */
+	if (r == 0 && expiry_record(s) < 0)
+		r = fail_errno(EX_IOERR, "cannot record when '%s' expires",
+			       s->name);
 	if (r == 0 &&
 	    (write_value(s->run, "driver", "%s", how->driver->name) < 0 ||
 	     write_value(s->run, "accel", "%s", accel_word(how->accel)) < 0))

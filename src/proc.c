@@ -118,10 +118,20 @@ void die_with(pid_t parent)
 		_exit(EX_OSERR);
 }
 
-uint64_t now_ms(void)
+static uint64_t clock_ms(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+uint64_t now_ms(void)
+{
+	return clock_ms(CLOCK_MONOTONIC);
+}
+
+uint64_t boot_ms(void)
+{
+	return clock_ms(CLOCK_BOOTTIME);
 }

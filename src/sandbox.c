@@ -106,6 +106,9 @@ static int write_spec(int dir, const struct sandbox_spec *spec)
 	if (spec->io_rate &&
 	    put(dir, "io-rate", "%llu", (unsigned long long)spec->io_rate) < 0)
 		return -1;
+	if (spec->ttl &&
+	    put(dir, "ttl", "%llu", (unsigned long long)spec->ttl) < 0)
+		return -1;
 	if (spec->n_ports &&
 	    ports_write(dir, "publish", spec->ports, spec->n_ports) < 0)
 		return -1;

@@ -198,11 +198,11 @@ static int describe(const struct sandbox *s, const char *name,
 
 /* ---- all of it ---------------------------------------------------------- */
 
-/* What a clone is connected like. */
+/* What holds for a clone as well. */
 static int copy_settings(const struct sandbox *s, int stage)
 {
 	static const char *const names[] = {"policy", "net-rate", "io-rate",
-					    "publish"};
+					    "ttl", "publish"};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		int r;

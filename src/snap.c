@@ -200,7 +200,7 @@ static int make_sandbox(const struct snap *snap, const char *name, bool made_up)
 		.made_up = made_up,
 	};
 	char policy[16];
-	long long rate;
+	long long rate, ttl;
 	int r;
 
 	if (!ports)
@@ -214,6 +214,8 @@ static int make_sandbox(const struct snap *snap, const char *name, bool made_up)
 		spec.net_rate = (uint64_t)rate;
 	if (read_number(snap->dir, "io-rate", 1, INT64_MAX, &rate) == 0)
 		spec.io_rate = (uint64_t)rate;
+	if (read_number(snap->dir, "ttl", 1, INT32_MAX, &ttl) == 0)
+		spec.ttl = (uint64_t)ttl;
 	return sandbox_create_from(name, &spec, snap->dir);
 }
 

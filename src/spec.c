@@ -104,3 +104,15 @@ void spec_io_rate(struct sandbox_spec *spec, const char *text)
 		die(EX_USAGE, "bad --io-rate '%s': between 1M and 1T", text);
 	spec->io_rate = rate;
 }
+
+void spec_ttl(struct sandbox_spec *spec, const char *text)
+{
+	const char *why;
+	uint64_t ms;
+
+	if (!parse_duration(text, &ms, &why))
+		die(EX_USAGE, "bad --ttl '%s': %s", text, why);
+	if (ms < 1000 || ms % 1000)
+		die(EX_USAGE, "bad --ttl '%s': not whole seconds", text);
+	spec->ttl = ms / 1000;
+}

@@ -16,5 +16,6 @@ void spec_publish(struct sandbox_spec *spec, const char *text);
 void spec_policy(struct sandbox_spec *spec, const char *text);
 void spec_net_rate(struct sandbox_spec *spec, const char *text);
 void spec_io_rate(struct sandbox_spec *spec, const char *text);
+void spec_ttl(struct sandbox_spec *spec, const char *text);
 
 #endif

@@ -100,6 +100,7 @@ struct sandbox_spec {
 	const char *policy;   /* "open" or "none" */
 	uint64_t net_rate;    /* bits per second each way; 0: no limit */
 	uint64_t io_rate;     /* bytes per second each way; 0: no limit */
+	uint64_t ttl;	      /* seconds that a VM of it may run; 0: any */
 	struct port *ports;   /* to publish; owned by the caller */
 	size_t n_ports;
 };
