@@ -6,6 +6,7 @@
 #include "keeper.h"
 #include "life.h"
 #include "spec.h"
+#include "usage.h"
 
 #include <getopt.h>
 
@@ -101,7 +102,7 @@ static int logs(struct sandbox *s, const struct options *o)
 
 static int inspect(struct sandbox *s, const struct options *o)
 {
-	json_t *object = info_json(s);
+	json_t *object = info_json(s, USAGE_CHEAP | USAGE_PRIVATE);
 	json_t *jail = info_jail(s);
 	json_t *counters = info_counters(s);
 

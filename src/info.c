@@ -2,12 +2,12 @@
  * info.c - gather what is known of a sandbox from its files and /proc.
  */
 #include "cgroup.h"
-#include "disk.h"
+#include "expiry.h"
 #include "info.h"
+#include "usage.h"
 #include "vmm.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 void info_isolation(const struct sandbox *s, char *out, size_t size)
 {
@@ -41,6 +41,42 @@ static void add_number(json_t *object, const char *key, int dir,
 		json_object_set_new(object, key, json_integer(number));
 }
 
+static void add_count(json_t *object, const char *key, bool known,
+		      uint64_t count)
+{
+	if (known)
+		json_object_set_new(object, key,
+				    json_integer((json_int_t)count));
+}
+
+static void add_usage(json_t *object, const struct sandbox *s, unsigned what)
+{
+	struct usage u;
+
+	usage_read(s, what, &u);
+	add_count(object, "disk_used", u.known & USAGE_DISK, u.disk);
+	add_count(object, "cpu_ms", u.known & USAGE_CPU, u.cpu_ms);
+	add_count(object, "up_ms", u.known & USAGE_CPU, u.up_ms);
+	add_count(object, "resident", u.known & USAGE_RESIDENT, u.resident);
+	add_count(object, "private", u.known & USAGE_PRIVATE, u.private);
+	add_count(object, "rx", u.known & USAGE_NET, u.rx);
+	add_count(object, "tx", u.known & USAGE_NET, u.tx);
+}
+
+/* When, by the clock that others have. */
+static void add_expiry(json_t *object, const struct sandbox *s)
+{
+	struct timespec now;
+	uint64_t ms;
+
+	if (!expiry_left(s, &ms))
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	ms += (uint64_t)now.tv_nsec / 1000000;
+	add_count(object, "expires", true,
+		  (uint64_t)now.tv_sec + (ms + 500) / 1000);
+}
+
 static void add_run(json_t *object, const struct sandbox *s)
 {
 	char isolation[32];
@@ -51,6 +87,7 @@ static void add_run(json_t *object, const struct sandbox *s)
 	if (s->vmm.pid)
 		json_object_set_new(object, "vmm_pid",
 				    json_integer(s->vmm.pid));
+	add_expiry(object, s);
 	json_object_set_new(object, "keeper", json_boolean(s->keeper_alive));
 	add_text(object, "generation", s->run, "generation");
 	add_text(object, "accel", s->run, "accel");
@@ -60,10 +97,9 @@ static void add_run(json_t *object, const struct sandbox *s)
 	json_object_set_new(object, "limits", cgroup_json(s));
 }
 
-json_t *info_json(const struct sandbox *s)
+json_t *info_json(const struct sandbox *s, unsigned usage)
 {
 	json_t *object = json_object();
-	struct stat st;
 
 	if (!object)
 		return NULL;
@@ -81,10 +117,9 @@ json_t *info_json(const struct sandbox *s)
 	add_number(object, "memory", s->dir, "memory");
 	add_number(object, "disk", s->dir, "disk-size");
 	add_number(object, "created", s->dir, "created");
-	if (fstatat(s->dir, "disk", &st, AT_SYMLINK_NOFOLLOW) == 0)
-		json_object_set_new(object, "disk_used",
-				    json_integer((json_int_t)allocated_bytes(
-					    st.st_blocks)));
+	add_text(object, "parent", s->dir, "snapshot");
+	add_number(object, "ttl", s->dir, "ttl");
+	add_usage(object, s, usage);
 	json_object_set_new(
 		object, "rm",
 		json_boolean(faccessat(s->dir, "rm", F_OK, 0) == 0));

@@ -8,9 +8,9 @@
 
 #include <jansson.h>
 
-/* The object that `ark ps --json` and `ark inspect` print (ark-state(5)); a
- * new reference, or NULL when there is no memory. */
-json_t *info_json(const struct sandbox *s);
+/* The object that `ark ps --json` and `ark inspect` print (ark-state(5)), with
+ * what it uses (usage.h); a new reference, or NULL when there is no memory. */
+json_t *info_json(const struct sandbox *s, unsigned usage);
 
 /* What holds its VMM, read back from the kernel (ark-state(5)); a new
  * reference, or NULL when no VMM runs. */

@@ -72,8 +72,7 @@ static int gauge_sandbox(const char *name, void *data)
 	struct usage u;
 	long long n;
 
-	/* Removed since the folder was read. */
-	if (!sandbox_exists(name) || sandbox_open(&s, name) < 0)
+	if (!sandbox_find(&s, name))
 		return 0;
 	g->states[s.state]++;
 	usage_read(&s, USAGE_CHEAP | (g->private ? USAGE_PRIVATE : 0), &u);

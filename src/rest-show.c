@@ -5,6 +5,7 @@
 #include "info.h"
 #include "plan.h"
 #include "rest.h"
+#include "usage.h"
 
 #include <ctype.h>
 
@@ -135,7 +136,7 @@ json_t *vm_json(const struct call *c, const struct sandbox *s, bool probe)
 		"reason", "ready", "id",	 "image", "cpus",
 		"memory", "disk",  "generation", "accel", "rm",
 		"vmm",	  "state", "isolation"};
-	json_t *info = info_json(s);
+	json_t *info = info_json(s, USAGE_DISK);
 	json_t *object = json_object();
 	char policy[8];
 	bool runs = s->state == VM_RUNNING;

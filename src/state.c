@@ -243,7 +243,8 @@ void sandbox_probe(struct sandbox *s)
 							   : VM_CREATED;
 }
 
-int sandbox_open(struct sandbox *s, const char *name)
+/* Told, but for one that is not there. */
+static int open_quiet(struct sandbox *s, const char *name)
 {
 	AUTO_CLOSE int vms = -1;
 	int r = check_name("sandbox", name);
@@ -258,11 +259,24 @@ int sandbox_open(struct sandbox *s, const char *name)
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	s->dir = open_dir(vms, name);
 	if (s->dir < 0 && errno == ENOENT)
-		return fail(EX_NOINPUT, "no such sandbox '%s'", name);
+		return -EX_NOINPUT;
 	if (s->dir < 0)
 		return fail_errno(EX_OSERR, "cannot open sandbox '%s'", name);
 	sandbox_probe(s);
 	return 0;
+}
+
+int sandbox_open(struct sandbox *s, const char *name)
+{
+	int r = open_quiet(s, name);
+
+	return r == -EX_NOINPUT ? fail(EX_NOINPUT, "no such sandbox '%s'", name)
+				: r;
+}
+
+bool sandbox_find(struct sandbox *s, const char *name)
+{
+	return open_quiet(s, name) == 0;
 }
 
 bool sandbox_exists(const char *name)

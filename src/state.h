@@ -67,6 +67,10 @@ struct sandbox {
 int sandbox_open(struct sandbox *s, const char *name);
 void sandbox_close(struct sandbox *s);
 
+/* The same for who has read its name in a list: false, and no message, when it
+ * has gone since.  What cannot be opened is told, and false. */
+bool sandbox_find(struct sandbox *s, const char *name);
+
 /* Is there one of this (good) name? */
 bool sandbox_exists(const char *name);
 

@@ -27,6 +27,11 @@ bool usage_parse_stat(const char *text, uint64_t *ticks)
 	return true;
 }
 
+uint64_t usage_permille(uint64_t cpu_ms, uint64_t up_ms)
+{
+	return up_ms ? cpu_ms * 1000 / up_ms : 0;
+}
+
 bool usage_parse_net(const char *text, const char *interface, uint64_t *rx,
 		     uint64_t *tx)
 {
@@ -68,6 +73,11 @@ static bool proc_text(int proc, const char *name, char *text, size_t size)
 	return read_file(proc, name, text, size) > 0;
 }
 
+static uint64_t ticks_ms(uint64_t ticks)
+{
+	return ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
 static bool read_cpu(int proc, struct usage *u)
 {
 	char text[1024];
@@ -76,7 +86,7 @@ static bool read_cpu(int proc, struct usage *u)
 	if (!proc_text(proc, "stat", text, sizeof(text)) ||
 	    !usage_parse_stat(text, &ticks))
 		return false;
-	u->cpu_ms = ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
+	u->cpu_ms = ticks_ms(ticks);
 	return true;
 }
 
@@ -120,10 +130,12 @@ void usage_read(const struct sandbox *s, unsigned what, struct usage *u)
 		{USAGE_NET, read_net},
 		{USAGE_PRIVATE, read_private},
 	};
-	AUTO_CLOSE int proc = what & ~USAGE_DISK ? proc_dir(&s->vmm) : -1;
+	AUTO_CLOSE int proc =
+		what & ~USAGE_DISK && s->vmm.pid ? proc_dir(&s->vmm) : -1;
 	struct stat st;
 
 	*u = (struct usage){0};
+	u->up_ms = boot_ms() - ticks_ms(s->vmm.start);
 	if (what & USAGE_DISK &&
 	    fstatat(s->dir, "disk", &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		u->disk = allocated_bytes(st.st_blocks);

@@ -22,7 +22,8 @@ enum {
 
 struct usage {
 	unsigned known;	   /* of these, what could be read */
-	uint64_t cpu_ms;   /* user and system time of the VMM's process */
+	uint64_t cpu_ms;   /* user and system time of the VMM's process ... */
+	uint64_t up_ms;	   /* ... and how long there is that one */
 	uint64_t resident; /* bytes; what clones share is in each of them */
 	uint64_t private;  /* bytes that only this VMM has: what its end
 			    * would free (USS and swapped out) */
@@ -41,6 +42,9 @@ bool usage_parse_stat(const char *text, uint64_t *ticks);
 /* Of one interface out of /proc/PID/net/dev. */
 bool usage_parse_net(const char *text, const char *interface, uint64_t *rx,
 		     uint64_t *tx);
+
+/* Of one processor, over that time; 0 when there is none. */
+uint64_t usage_permille(uint64_t cpu_ms, uint64_t up_ms);
 
 /* Private_Clean, Private_Dirty and Swap out of smaps_rollup. */
 bool usage_parse_smaps(const char *text, uint64_t *bytes);

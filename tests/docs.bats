@@ -270,7 +270,7 @@ numbers() {
 }
 
 @test "ark-state(5): every field of the JSON" {
-	calls='(json_object_set_new|add_text|add_number)'
+	calls='(json_object_set_new|add_(text|number|count))'
 	fields=$(cat src/info.c src/jail-info.c src/ark-vm.c src/ark-ps.c | tr -d '\n\t' |
 		grep -oE "$calls\\(object, ?\"[a-z_]+\"" |
 		grep -oE '"[^"]+"' | tr -d '"' | sort -u)
@@ -283,6 +283,18 @@ numbers() {
 	for field in $described; do
 		has "$fields" "$field" || wrong "no field $field"
 	done
+	[ "$failures" -eq 0 ]
+}
+
+@test "columns: --help, manual and completion have the same" {
+	listed=$(sed -n 's/^Columns: //p' "$help/ark-ps")
+	[ "$(wc -w <<<"$listed")" -ge 18 ]
+	[ "$(xargs <<<"$_ark_columns")" = "$listed" ] ||
+		wrong "completed: $_ark_columns; not $listed"
+	described=$(sed -n '/^The columns are/,/^\.Sh/s/^\.It Cm //p' man/ark-ps.1 |
+		tr -d , | xargs)
+	[ "$described" = "$listed" ] ||
+		wrong "described: $described; not $listed"
 	[ "$failures" -eq 0 ]
 }
 

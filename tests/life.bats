@@ -123,7 +123,7 @@ teardown_file() {
 	jq -e '.name == "v"' "$out" || wrong json
 	expect 0 ark ps
 	equal "$(wc -l <"$out")" 2
-	[[ ${stdout##*$'\n'} =~ ^v\ +running\ +mini\ +1\ +256M\ +[0-9.]+[KM]\ +[0-9]+[sm]\ +(kvm|none\ \(tcg\))$ ]] ||
+	[[ ${stdout##*$'\n'} =~ ^v\ +running\ +mini\ +1\ +256M\ +[0-9]+\.[0-9]\ +[0-9.]+[KM]\ +[0-9]+[sm]\ +-\ +(kvm|none\ \(tcg\))$ ]] ||
 		wrong row
 	expect 0 ark ps --probe -o name,answers --no-header
 	[[ $stdout =~ ^v\ +yes ]] || wrong probe
@@ -308,20 +308,22 @@ open_broken_pipe() {
 	expect 0 rm_all
 }
 
-@test "a hundred sandboxes on disk are listed in time" {
+@test "two hundred sandboxes on disk are listed in time" {
 	rm_all
 	remember
-	for i in {1..100}; do
+	for i in {1..200}; do
 		ark create "many-$i" >/dev/null
 	done
-	begin=$(date +%s%N)
-	expect 0 ark ps
-	ms=$((($(date +%s%N) - begin) / 1000000))
-	equal "$(wc -l <"$out")" 101
-	# 0.3 ms each is the aim; ten times that on a busy machine.
-	[ "$ms" -le 350 ] || wrong "took $ms ms"
+	TIMEFORMAT='%U %S'
+	{ time ark ps >"$BATS_TEST_TMPDIR/ps"; } 2>"$BATS_TEST_TMPDIR/time"
+	equal "$(wc -l <"$BATS_TEST_TMPDIR/ps")" 201
+	# 0.3 ms each: of processor time, which others on the host do not add to.
+	awk -v limit="$(within 60)" '{ exit !(($1 + $2) * 1000 <= limit) }' \
+		"$BATS_TEST_TMPDIR/time" ||
+		equal "$(cat "$BATS_TEST_TMPDIR/time")" '60 ms'
 	# Disks are sparse: a sandbox that was never started is small.
-	[ "$(du -sk "$ARK_ROOT/vm" | cut -f 1)" -lt 200000 ] || du -sk "$ARK_ROOT/vm"
+	[ "$(du -sk "$ARK_ROOT/vm" | cut -f 1)" -lt 400000 ] ||
+		equal "$(du -sk "$ARK_ROOT/vm")" small
 	expect 0 ark rm $(ark ps -q)
 	quiet
 	nothing_new

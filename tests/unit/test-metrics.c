@@ -169,6 +169,9 @@ static void test_parsers(void)
 		   !usage_parse_net("", "eth0", &a, &b) &&
 		   !usage_parse_net("eth0: x", "eth0", &a, &b),
 	   "no net/dev");
+	is_num((long long)usage_permille(500, 2000), 250, "a quarter");
+	is_num((long long)usage_permille(6000, 2000), 3000, "three of them");
+	is_num((long long)usage_permille(10, 0), 0, "no time, no share");
 	ok(usage_parse_smaps(smaps, &a) && a == 21 * 1024, "smaps_rollup");
 	ok(!usage_parse_smaps("\nSwap: 1 kB\n", &a), "no smaps_rollup");
 }
