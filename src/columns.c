@@ -20,14 +20,7 @@ static void text_name(const struct row *row, char *out)
 
 static void text_state(const struct row *row, char *out)
 {
-	const struct sandbox *s = row->s;
-
-	if (s->state == VM_DEAD)
-		snprintf(out, CELL, "dead(%s)", s->reason);
-	else if (s->state == VM_RUNNING && s->starting)
-		snprintf(out, CELL, "starting");
-	else
-		snprintf(out, CELL, "%s", state_word(s));
+	info_state(row->s, out, CELL);
 }
 
 static void text_file(const struct row *row, const char *name, char *out)

@@ -9,6 +9,16 @@
 
 #include <fcntl.h>
 
+void info_state(const struct sandbox *s, char *out, size_t size)
+{
+	if (s->state == VM_DEAD)
+		snprintf(out, size, "dead(%s)", s->reason);
+	else if (s->state == VM_RUNNING && s->starting)
+		snprintf(out, size, "starting");
+	else
+		snprintf(out, size, "%s", state_word(s));
+}
+
 void info_isolation(const struct sandbox *s, char *out, size_t size)
 {
 	char accel[16];

@@ -20,6 +20,9 @@ json_t *info_jail(const struct sandbox *s);
  * asked; a new reference, or NULL when that one has no answer. */
 json_t *info_counters(const struct sandbox *s);
 
+/* "running", "starting", "dead(REASON)" ... as people read it. */
+void info_state(const struct sandbox *s, char *out, size_t size);
+
 /* "kvm", "none (tcg)", or "-" when it does not run. */
 void info_isolation(const struct sandbox *s, char *out, size_t size);
 
