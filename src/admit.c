@@ -127,7 +127,7 @@ static int count_slots(int run, struct count *count)
 
 /* ---- what there is ------------------------------------------------------ */
 
-static struct host this_host(void)
+struct host admit_host(void)
 {
 	struct sysinfo info = {0};
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -178,7 +178,7 @@ int admit_check(int run, const struct conf *conf, const struct demand *demand,
 		unsigned count, const char *what)
 {
 	struct count all = {0};
-	struct host host = this_host();
+	struct host host = admit_host();
 	char why[256];
 	int r = count_slots(run, &all);
 

@@ -31,17 +31,20 @@ int admit_check(int run, const struct conf *conf, const struct demand *demand,
 /* Write into a slot that is held what it counts for: 0, or -1 and errno. */
 int admit_record(int slot, const struct demand *demand);
 
+/* What there is. */
+struct host {
+	uint64_t memory; /* bytes */
+	unsigned cpus;
+};
+
+struct host admit_host(void);
+
 /* ---- pure, for the tests ------------------------------------------------ */
 
 struct promised {
 	uint64_t memory;
 	uint64_t cpus;
 	unsigned sandboxes;
-};
-
-struct host {
-	uint64_t memory;
-	unsigned cpus;
 };
 
 /* The words behind "no room for X: ", or false when all of it fits. */

@@ -63,6 +63,7 @@ programs='ark ark-cp ark-disk ark-exec ark-gc ark-image ark-ps ark-run ark-vm ar
 	ssh	ark shell
 	list	ark ps
 	status	ark ps
+	stats	ark top
 	END
 	for verb in '' . .. ../bin/ark-vm a/b 'ps ' $'ps\n' '*' Ps -x --nonsense \
 		$'\e[31m'; do

@@ -200,6 +200,12 @@ complete_words() {
 	ark run --me|--memory
 	ark run -m 1G --priv|
 	ark ps -o iso|isolation
+	ark ps -o js|json
+	ark top -o js|
+	ark top -o mem|memory
+	ark top -s pri|private
+	ark top --sort ex|expires
+	ark top -d 1 --ba|--batch
 	ark rm --fo|--force
 	ark stop --ti|--time
 	ark -R /tmp unpa|unpause
