@@ -186,6 +186,12 @@ program() {
 	no_sandbox
 }
 
+@test "ark-top(1)" {
+	copies busy idle
+	expect 0 ark exec -d busy -- sh -c 'while :; do :; done'
+	follow ark-top.1
+}
+
 @test "ark-vm(1)" {
 	follow ark-vm.1
 }
