@@ -114,7 +114,7 @@ mend() { # WHAT
 	finds leftovers warn 'dead slots: 1, half-made directories: 1' 'ark gc'
 	finds network warn ARK-FWD 'ark net init'
 	for what in leftovers network; do
-		$(mend $what) >/dev/null
+		eval "$(mend $what)" >/dev/null
 	done
 	look ark doctor --json
 	finds leftovers ok none

@@ -101,8 +101,9 @@ none_starting() {
 # owned: a slot for each that runs, and no other one.
 owned() {
 	diff <(ark ps --json | jq -r 'select(.slot) | .slot' | sort) \
-		<(ls "$ARK_RUN" | grep -xE '[0-9a-f]{4}' |
-			while read -r number; do echo $((0x$number)); done | sort)
+		<(for slot in "$ARK_RUN"/[0-9a-f][0-9a-f][0-9a-f][0-9a-f]; do
+			[ ! -d "$slot" ] || echo $((0x${slot##*/}))
+		done | sort)
 }
 
 # answers NAME: or its VMM is the one that was killed, and its keeper was still
