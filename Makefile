@@ -11,6 +11,11 @@ DATADIR = $(PREFIX)/share/ark
 MANDIR = $(PREFIX)/share/man
 COMPLETIONDIR = $(PREFIX)/share/bash-completion/completions
 ZSHDIR = $(PREFIX)/share/zsh/site-functions
+UNITDIR = $(PREFIX)/lib/systemd/system
+TMPFILESDIR = $(PREFIX)/lib/tmpfiles.d
+SYSUSERSDIR = $(PREFIX)/lib/sysusers.d
+# Not a matter of PREFIX: the programs read /etc/ark/ark.conf.
+CONFDIR = /etc/ark
 
 CC = gcc
 MUSL_CC = musl-gcc
@@ -89,7 +94,13 @@ build/init: $(GUEST) $(wildcard guest/*.h) src/proto.h src/tree.h
 # ---- install ----------------------------------------------------------------
 
 # The commands that only other commands run are in libexec; `ark` finds them
-# beside itself in the tree and there once installed.
+# beside itself in the tree and there once installed.  Texts that name places
+# are made to name these.
+NAME_PLACES = sed -i -e 's|/usr/local/bin/ark|$(BINDIR)/ark|g' \
+	-e 's|/usr/local/libexec/ark|$(LIBEXECDIR)|g' \
+	-e 's|/usr/local/share/ark|$(DATADIR)|g' \
+	-e 's|/usr/local/lib/systemd/system|$(UNITDIR)|g'
+
 install: all
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) \
 		$(DESTDIR)$(DATADIR) $(DESTDIR)$(COMPLETIONDIR)
@@ -99,16 +110,27 @@ install: all
 		guest/mkinitrd guest/extract-vmlinux guest/pick-modules \
 		build/init $(DESTDIR)$(LIBEXECDIR)/
 	install -m 644 share/doctor-host $(DESTDIR)$(LIBEXECDIR)/
-	install -m 644 share/commands share/ark.conf $(DESTDIR)$(DATADIR)/
-	install -m 644 share/lighttpd-tls.conf $(DESTDIR)$(DATADIR)/
-	install -D -m 644 -t $(DESTDIR)$(DATADIR)/images share/images/*
+	install -m 644 share/commands share/ark.conf share/openapi.yaml \
+		share/lighttpd-tls.conf $(DESTDIR)$(DATADIR)/
+	$(NAME_PLACES) $(DESTDIR)$(DATADIR)/lighttpd-tls.conf
+	install -m 755 share/demo $(DESTDIR)$(DATADIR)/
+	[ -e $(DESTDIR)$(CONFDIR)/ark.conf ] || \
+		install -D -m 644 -t $(DESTDIR)$(CONFDIR) share/ark.conf
+	install -D -m 755 -t $(DESTDIR)$(DATADIR)/images share/images/*
 	install -D -m 644 -t $(DESTDIR)$(DATADIR)/error share/error/*
-	install -D -m 644 -t $(DESTDIR)$(DATADIR)/systemd share/systemd/*
+	install -D -m 644 -t $(DESTDIR)$(UNITDIR) share/systemd/ark*
+	$(NAME_PLACES) $(patsubst share/systemd/%,$(DESTDIR)$(UNITDIR)/%, \
+		$(wildcard share/systemd/ark*))
+	install -D -m 644 share/systemd/tmpfiles.conf \
+		$(DESTDIR)$(TMPFILESDIR)/ark.conf
+	install -D -m 644 share/systemd/sysusers.conf \
+		$(DESTDIR)$(SYSUSERSDIR)/ark.conf
 	install -m 644 share/bash-completion/ark $(DESTDIR)$(COMPLETIONDIR)/
 	install -D -m 644 -t $(DESTDIR)$(ZSHDIR) share/zsh-completion/_ark
 	for page in $(MAN); do \
-		install -D -m 644 -t $(DESTDIR)$(MANDIR)/man$${page##*.} \
-			$$page || exit 1; \
+		folder=$(DESTDIR)$(MANDIR)/man$${page##*.}; \
+		install -D -m 644 -t $$folder $$page && \
+		$(NAME_PLACES) $$folder/$${page##*/} || exit 1; \
 	done
 
 # ---- try, test, measure -----------------------------------------------------

@@ -338,22 +338,3 @@ programs='ark ark-cp ark-disk ark-exec ark-gc ark-image ark-ps ark-run ark-vm ar
 	expect 0 ark gc
 	quiet
 }
-
-@test "installed, with another prefix and through a link" {
-	expect 0 make -s -C "$tree" install DESTDIR="$work/inst" PREFIX=/opt/ark
-	inst=$work/inst/opt/ark
-	[ -x "$inst/bin/ark" ]
-	[ -x "$inst/libexec/ark/ark-vm" ]
-	expect 0 env PATH=/usr/bin:/bin "$inst/bin/ark" ps -q
-	quiet
-	expect 0 env PATH=/usr/bin:/bin "$inst/bin/ark" --version
-	expect 0 env PATH=/usr/bin:/bin "$inst/bin/ark" help
-	[[ $stdout == *"  run "* ]] || wrong help
-	ln -s "$inst/bin/ark" "$work/link"
-	expect 0 env PATH=/usr/bin:/bin "$work/link" ps -q
-	quiet
-	expect 0 env PATH="$inst/bin:/usr/bin:/bin" ark image ls -q
-	quiet
-	expect 0 env PATH="$inst/bin:/usr/bin:/bin" ark help run
-	rm -r "$work/inst" "$work/link"
-}
