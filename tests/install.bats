@@ -59,6 +59,7 @@ programs() {
 		644 usr/share/ark/lighttpd-tls.conf
 		644 usr/share/ark/openapi.yaml
 		644 usr/share/bash-completion/completions/ark
+		644 usr/share/zsh/site-functions/_ark
 		END
 	} | sort -k 2 >"$BATS_TEST_TMPDIR/want"
 	find "$inst" -type f -printf '%m %P\n' | sort -k 2 | diff "$BATS_TEST_TMPDIR/want" -
