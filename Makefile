@@ -49,7 +49,7 @@ UNIT = $(patsubst tests/unit/%.c,$B/unit/%,$(wildcard tests/unit/test-*.c))
 FUZZ = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/fuzz-*.c))
 MAN = $(wildcard man/*.[0-9])
 
-.PHONY: all help install demo check check-slow check-faults check-compat \
+.PHONY: all help install deb demo check check-slow check-faults check-compat \
 	check-lab lint fuzz bench bench-lab clean format
 all: $(COMMANDS:%=bin/%) build/init
 
@@ -66,6 +66,7 @@ help:
 	@echo 'make lint       compilers, linters, manuals, tables'
 	@echo 'make fuzz       a minute of every fuzz target (FUZZ_SECONDS=60)'
 	@echo 'make install    into $$(DESTDIR)$$(PREFIX)'
+	@echo 'make deb        a Debian package of it: build/*.deb'
 
 # ---- build ------------------------------------------------------------------
 
@@ -95,7 +96,7 @@ build/init: $(GUEST) $(wildcard guest/*.h) src/proto.h src/tree.h
 
 # The commands that only other commands run are in libexec; `ark` finds them
 # beside itself in the tree and there once installed.  Texts that name places
-# are made to name these.
+# are made to name these.  A configuration that is there is somebody's, and stays.
 NAME_PLACES = sed -i -e 's|/usr/local/bin/ark|$(BINDIR)/ark|g' \
 	-e 's|/usr/local/libexec/ark|$(LIBEXECDIR)|g' \
 	-e 's|/usr/local/share/ark|$(DATADIR)|g' \
@@ -132,6 +133,18 @@ install: all
 		install -D -m 644 -t $$folder $$page && \
 		$(NAME_PLACES) $$folder/$${page##*/} || exit 1; \
 	done
+
+# The package is built of a copy, because debhelper writes into the tree that it
+# works on.
+DEB = build/deb/ark-microvm
+deb:
+	rm -rf build/deb
+	mkdir -p $(DEB)
+	tar -c --exclude=./build --exclude=./.git \
+		$(COMMANDS:%=--exclude=./bin/%) . | tar -x -C $(DEB)
+	cd $(DEB) && DEB_BUILD_OPTIONS=noautodbgsym dpkg-buildpackage -b -us -uc
+	mv build/deb/*.deb build/
+	rm -rf build/deb
 
 # ---- try, test, measure -----------------------------------------------------
 

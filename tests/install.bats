@@ -134,6 +134,25 @@ programs() {
 	rm -r "$work/other" "$work/link"
 }
 
+@test "Debian's package has the same version and needs the same packages" {
+	cd "$tree"
+	equal "$(sed -n '1s/^ark-microvm (\(.*\)) .*/\1/p' debian/changelog)" \
+		"$(sed -n 's/^#define ARK_VERSION "\(.*\)"/\1/p' src/ark.h)" version
+	wants() { # FIELD: names of packages
+		awk -v field="$1:" '/^[^ ]/ { on = $1 == field } on' debian/control |
+			sed 's/^[A-Za-z-]*://; s/([^)]*)//g' | tr -s ', \n' '\n'
+	}
+	# Of the first group, what is build-essential is not said.
+	failures=$(
+		share/install-deps -l build | grep -vxE 'gcc|make|libc6-dev|linux-libc-dev' |
+			grep -vxF "$(wants Build-Depends)"
+		share/install-deps -l run image | grep -vxF "$(wants Depends; wants Recommends)"
+		share/install-deps -l demo | grep -vxF "$(wants Recommends)"
+		share/install-deps -l serve | grep -vxF "$(wants Suggests)"
+	) || :
+	equal "$failures" '' 'not in debian/control'
+}
+
 # ---- systemd ----------------------------------------------------------------
 
 @test "systemd understands the units, and one that is wrong is told" {
