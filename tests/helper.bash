@@ -141,7 +141,9 @@ ark_end() {
 expect() {
 	local want=$1
 	shift
-	out=$BATS_TEST_TMPDIR/out err=$BATS_TEST_TMPDIR/err code=0
+	# In setup_file there is no test yet, and other files run beside us.
+	local dir=${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}
+	out=$dir/out err=$dir/err code=0
 	"$@" >"$out" 2>"$err" || code=$?
 	stdout=$(tr -d '\0' <"$out") stderr=$(tr -d '\0' <"$err")
 	[ "$want" != fail ] || [ "$code" = 0 ] || return 0
@@ -228,7 +230,8 @@ within() {
 
 # soon SECONDS COMMAND...: true within that time.
 soon() {
-	local end=$((SECONDS + $(within "$1"))) said=$BATS_TEST_TMPDIR/soon
+	local end=$((SECONDS + $(within "$1")))
+	local said=${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}/soon
 	shift
 	until "$@" >"$said" 2>&1; do
 		[ "$SECONDS" -lt "$end" ] || {

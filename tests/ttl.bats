@@ -96,10 +96,8 @@ expire() {
 
 @test "with --rm nothing is left" {
 	expect 0 ark run -d --rm --ttl "$(within 20)s" --name v mini
-	soon 40 no_sandbox
-	nothing_new
 	expect 125 ark run --rm --ttl "$(within 20)s" mini -- sleep 1000
-	no_sandbox
+	soon 10 no_sandbox
 	nothing_new
 }
 
