@@ -96,7 +96,7 @@ build/init: $(GUEST) $(wildcard guest/*.h) src/proto.h src/tree.h
 
 # The commands that only other commands run are in libexec; `ark` finds them
 # beside itself in the tree and there once installed.  Texts that name places
-# are made to name these.  A configuration that is there is somebody's, and stays.
+# are made to name these.  A configuration that is there is somebody's.
 NAME_PLACES = sed -i -e 's|/usr/local/bin/ark|$(BINDIR)/ark|g' \
 	-e 's|/usr/local/libexec/ark|$(LIBEXECDIR)|g' \
 	-e 's|/usr/local/share/ark|$(DATADIR)|g' \

@@ -126,6 +126,11 @@ void format_size(char *out, size_t size, uint64_t bytes);
 /* "5s", "3m", "2h", "9d". */
 void format_age(char *out, size_t size, uint64_t seconds);
 
+/* RFC 3339 of seconds since 1970, UTC, "2026-12-01T04:05:06Z"; "" for a year
+ * that has no four digits. */
+#define UTC_SIZE 21
+void format_utc(char out[UTC_SIZE], long long seconds);
+
 /* ---- name.c: the one place that says what a name is --------------------- */
 
 #define NAME_MAX_LEN 63

@@ -142,3 +142,13 @@ void format_age(char *out, size_t size, uint64_t seconds)
 	else
 		snprintf(out, size, "%ud", (unsigned)(seconds / 86400));
 }
+
+void format_utc(char out[UTC_SIZE], long long seconds)
+{
+	const time_t t = (time_t)seconds;
+	struct tm tm;
+
+	if (!gmtime_r(&t, &tm) ||
+	    strftime(out, UTC_SIZE, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+		out[0] = '\0';
+}

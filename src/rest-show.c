@@ -68,17 +68,13 @@ static void value(const struct sandbox *s, const char *name, char *out,
 static void add_time(json_t *object, const struct sandbox *s)
 {
 	long long created;
-	char text[32];
-	struct tm tm;
-	time_t t;
+	char text[UTC_SIZE];
 
 	if (read_number(s->dir, "created", 0, INT64_MAX, &created) < 0)
 		return;
-	t = (time_t)created;
-	if (!gmtime_r(&t, &tm))
-		return;
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	json_object_set_new(object, "created", json_string(text));
+	format_utc(text, created);
+	if (*text)
+		json_object_set_new(object, "created", json_string(text));
 }
 
 static void add_network(json_t *object, const struct sandbox *s)

@@ -93,15 +93,17 @@ struct forest {
 	const struct call *c;
 	json_t *nodes;	 /* [{kind, name, children}], for the answer */
 	json_t *parents; /* of each, a name or "" */
+	json_t *created; /* of each, RFC 3339 */
 };
 
 static void plant(struct forest *f, const char *kind, const char *own,
-		  const char *parent)
+		  const char *parent, const char *created)
 {
 	json_array_append_new(f->nodes,
 			      json_pack("{s:s,s:s,s:[]}", "kind", kind, "name",
 					own, "children"));
 	json_array_append_new(f->parents, json_string(parent ? parent : ""));
+	json_array_append_new(f->created, json_string(created));
 }
 
 static int plant_snap(const char *name, void *data)
@@ -111,7 +113,8 @@ static int plant_snap(const char *name, void *data)
 
 	if (own_name(f->c, name) && snap_open(&snap, name, false) == 0)
 		plant(f, "snapshot", own_name(f->c, name),
-		      own_name(f->c, snap.manifest.parent));
+		      own_name(f->c, snap.manifest.parent),
+		      snap.manifest.created);
 	return 0;
 }
 
@@ -119,19 +122,26 @@ static int plant_vm(const char *name, void *data)
 {
 	struct forest *f = data;
 	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
-	char from[NAME_MAX_LEN + 2];
+	char from[NAME_MAX_LEN + 2], text[UTC_SIZE];
+	long long created = 0;
 
 	if (!own_name(f->c, name) || !sandbox_exists(name) ||
 	    sandbox_open(&s, name) < 0)
 		return 0;
 	if (read_value(s.dir, "snapshot", from, sizeof(from)) < 0)
 		from[0] = '\0';
-	plant(f, "vm", own_name(f->c, name), own_name(f->c, from));
+	read_number(s.dir, "created", 0, INT64_MAX, &created);
+	format_utc(text, created);
+	plant(f, "vm", own_name(f->c, name), own_name(f->c, from), text);
 	return 0;
 }
 
-static json_t *find_snap(const struct forest *f, const char *name)
+/* The snapshot that node `child` came from, by its name, which a younger one
+ * may have got since: that is none of its; NULL. */
+static json_t *above(const struct forest *f, size_t child)
 {
+	const char *name = json_string_value(json_array_get(f->parents, child));
+	const char *born = json_string_value(json_array_get(f->created, child));
 	json_t *node;
 	size_t i;
 
@@ -142,17 +152,20 @@ static json_t *find_snap(const struct forest *f, const char *name)
 		const char *has =
 			json_string_value(json_object_get(node, "name"));
 
-		if (strcmp(kind, "snapshot") == 0 && strcmp(has, name) == 0)
+		if (i != child && strcmp(kind, "snapshot") == 0 &&
+		    strcmp(has, name) == 0 &&
+		    strcmp(json_string_value(json_array_get(f->created, i)),
+			   born) <= 0)
 			return node;
 	}
 	return NULL;
 }
 
-/* A snapshot is newer than its parent; a loop, which files that were meddled
- * with could make, would have no root and is left out. */
+/* A loop, which files that were meddled with could make, would have no root
+ * and is left out. */
 int rest_snap_tree(struct call *c)
 {
-	struct forest f = {c, json_array(), json_array()};
+	struct forest f = {c, json_array(), json_array(), json_array()};
 	json_t *roots = json_array(), *node;
 	size_t i;
 	int r = names_each("snap", plant_snap, &f);
@@ -161,17 +174,15 @@ int rest_snap_tree(struct call *c)
 		r = sandbox_each(plant_vm, &f);
 	json_array_foreach(f.nodes, i, node)
 	{
-		const char *parent =
-			json_string_value(json_array_get(f.parents, i));
-		json_t *above = *parent ? find_snap(&f, parent) : NULL;
+		json_t *parent = above(&f, i);
 
-		json_array_append(above && above != node
-					  ? json_object_get(above, "children")
-					  : roots,
+		json_array_append(parent ? json_object_get(parent, "children")
+					 : roots,
 				  node);
 	}
 	json_decref(f.nodes);
 	json_decref(f.parents);
+	json_decref(f.created);
 	if (r < 0) {
 		json_decref(roots);
 		return answer_failure(c, -r, last_message());

@@ -11,12 +11,10 @@
 
 int rest_health(struct call *c)
 {
-	char text[32];
-	time_t now = time(NULL);
-	struct tm tm;
+	char text[UTC_SIZE];
 
 	(void)c;
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+	format_utc(text, time(NULL));
 	return answer_json(200, json_pack("{s:s,s:s}", "status", "healthy",
 					  "timestamp", text));
 }

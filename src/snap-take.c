@@ -142,15 +142,6 @@ static void read_text(int dir, const char *name, char *out, size_t size)
 		out[0] = '\0';
 }
 
-static void stamp(char out[21])
-{
-	time_t now = time(NULL);
-	struct tm tm;
-
-	gmtime_r(&now, &tm);
-	strftime(out, 21, "%Y-%m-%dT%H:%M:%SZ", &tm);
-}
-
 /* "qemu 7.2.22" of the slot into its two words. */
 static void describe_vmm(const struct sandbox *s, const struct vmm *driver,
 			 struct snap_manifest *m)
@@ -185,7 +176,7 @@ static int describe(const struct sandbox *s, const char *name,
 		return fail_errno(EX_DATAERR, "cannot read sandbox '%s'",
 				  s->name);
 	new_uuid(m->id);
-	stamp(m->created);
+	format_utc(m->created, time(NULL));
 	snprintf(m->name, sizeof(m->name), "%s", name);
 	snprintf(m->source, sizeof(m->source), "%s", s->name);
 	read_text(s->dir, "snapshot", m->parent, sizeof(m->parent));

@@ -11,7 +11,7 @@
 struct node {
 	char name[NAME_MAX_LEN + 1];
 	char parent[NAME_MAX_LEN + 2]; /* a snapshot, or "" */
-	char created[21];	       /* RFC 3339, UTC */
+	char created[UTC_SIZE];
 	bool snapshot;
 	bool drawn;
 	int depth;
@@ -65,8 +65,6 @@ static int add_vm(const char *name, void *data)
 	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
 	long long created = 0;
 	struct node *n;
-	struct tm tm;
-	time_t t;
 
 	if (!sandbox_find(&s, name))
 		return 0;
@@ -76,10 +74,7 @@ static int add_vm(const char *name, void *data)
 	if (read_value(s.dir, "snapshot", n->parent, sizeof(n->parent)) < 0)
 		n->parent[0] = '\0';
 	read_number(s.dir, "created", 0, INT64_MAX, &created);
-	t = (time_t)created;
-	if (gmtime_r(&t, &tm))
-		strftime(n->created, sizeof(n->created), "%Y-%m-%dT%H:%M:%SZ",
-			 &tm);
+	format_utc(n->created, created);
 	info_state(&s, n->what, sizeof(n->what));
 	return 0;
 }

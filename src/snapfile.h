@@ -25,9 +25,9 @@ struct snap_manifest {
 					  from, or "" */
 	char source[NAME_MAX_LEN + 1]; /* sandbox */
 	char image[NAME_MAX_LEN + 1];
-	char created[21]; /* RFC 3339, UTC */
-	bool memory;	  /* false: the disk alone, to be booted */
-	char vmm[32];	  /* these four may be "" without memory */
+	char created[UTC_SIZE];
+	bool memory;  /* false: the disk alone, to be booted */
+	char vmm[32]; /* these four may be "" without memory */
 	char version[32];
 	char accel[8];
 	char cpu[64];

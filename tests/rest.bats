@@ -397,6 +397,14 @@ s.close()'
 	wants 200 GET /v1/snapshots/tree
 	is '[.. | select(.name? == "base") | .children[].name] | sort | join(" ")' \
 		't-1 t-2 t-3'
+	# Whoever has the name of a parent later is not the parent.
+	wants 200 POST /v1/vms/t-3/snapshots '{"snapshotId":"other"}'
+	wants 200 DELETE /v1/snapshots/base
+	sleep 1.1
+	wants 200 POST /v1/vms/t-3/snapshots '{"snapshotId":"base"}'
+	wants 200 GET /v1/snapshots/tree
+	is '[.tree[].name] | sort | join(" ")' 'base other t-1 t-2 t-3 work'
+	wants 200 DELETE /v1/snapshots/other
 	wants 200 POST /v1/vms/t-1/fork ''
 	is '.vms | length' 1
 	wants 200 POST /v1/snapshots/base/verify ''

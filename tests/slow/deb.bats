@@ -68,7 +68,7 @@ named_ark() {
 	[[ $stdout != *ark-microvm* ]] || wrong lintian
 	# Not everybody's: the path of this tree is in no program.
 	dpkg-deb -x "$work/ark.deb" "$work/x"
-	! grep -rqF "$tree" "$work/x"
+	equal "$(grep -rlF "$tree" "$work/x")" '' 'the path of this tree'
 	rm -r "$work/x"
 }
 
@@ -110,7 +110,7 @@ named_ark() {
 	[[ $stdout == *$'\n# ark.conf(5) - '*$'\n# ark.conf(5) - '* ]] || wrong 'cp and port'
 	equal "$(grep -cE '^demo-[0-9]+-try-[1-4] counts [0-9]+, draws +[0-9a-f]{8}$' "$out")" 4 forks
 	[[ $stdout == *'That was ark.  Try: /usr/bin/ark help' ]] || wrong 'the end'
-	! grep /comm: "$err"
+	equal "$(grep /comm: "$err")" '' 'still runs'
 }
 
 @test "removal ends what runs, a purge leaves what users have made" {

@@ -214,8 +214,22 @@ static void test_formats(void)
 		{7199, "119m"},	   {7200, "2h"},      {48 * 3600 - 1, "47h"},
 		{48 * 3600, "2d"}, {9 * 86400, "9d"},
 	};
-	char out[16];
+	static const struct {
+		long long seconds;
+		const char *text;
+	} times[] = {
+		{0, "1970-01-01T00:00:00Z"},
+		{1796097906, "2026-12-01T04:05:06Z"},
+		{253402300799, "9999-12-31T23:59:59Z"},
+		{253402300800, ""},
+		{INT64_MAX, ""},
+	};
+	char out[UTC_SIZE];
 
+	for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+		format_utc(out, times[i].seconds);
+		is_str(out, times[i].text, times[i].text);
+	}
 	for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
 		format_size(out, 8, shown[i].bytes);
 		is_str(out, shown[i].text, shown[i].text);
