@@ -388,6 +388,27 @@ s.close()'
 	wants 200 PUT /v1/vms/work/policy '{"policy":"open"}'
 }
 
+@test "what an image declares is published when no ports are named, and answers" {
+	mkdir "$work/desk"
+	ln "$ARK_ROOT/image/mini"/{kernel,initrd,base,disk} "$work/desk/"
+	jq -r .kernel_release "$ARK_ROOT/image/mini/manifest.json" \
+		>"$work/desk/kernel_release"
+	printf '5901=gui\n5736-5740=code\n' >"$work/desk/ports"
+	ark disk import -l "$work/desk" desk
+	wants 200 POST /v1/vms '{"vmName":"desk","image":"desk"}'
+	is '[.portForwards[] | .guestPort + .description] | join(" ")' \
+		'5901gui 5736code 5737code 5738code 5739code 5740code'
+	ark exec -n desk -- sh -c 'for p in 5901 5738; do
+		mkdir /$p; echo $p >/$p/x; httpd -p $p -h /$p; done'
+	for guest in 5901 5738; do
+		port=$(field ".portForwards[] | select(.guestPort == \"$guest\").hostPort")
+		equal "$(curl -s -m 10 "http://127.0.0.1:$port/x")" $guest
+	done
+	tidy
+	ark image rm desk
+	rm -r "$work/desk"
+}
+
 @test "snapshots: fork all or none, tree, verify, remove" {
 	wants 200 POST /v1/vms/work/snapshots '{"snapshotId":"base"}'
 	wants 200 POST /v1/snapshots/base/fork '{"count":3,"name":"t"}'
