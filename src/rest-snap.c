@@ -1,11 +1,10 @@
 /*
  * rest-snap.c - snapshots, and sandboxes out of them.
  */
+#include "lineage.h"
 #include "metrics.h"
 #include "rest.h"
 #include "snap.h"
-
-#define TREE_DEPTH 64
 
 /* ---- what is known of them ----------------------------------------------- */
 
@@ -88,101 +87,38 @@ int rest_snap_get(struct call *c)
 
 /* ---- the tree ------------------------------------------------------------ */
 
-/* Every snapshot and sandbox of the tenant: its name, kind and parent. */
-struct forest {
-	const struct call *c;
-	json_t *nodes;	 /* [{kind, name, children}], for the answer */
-	json_t *parents; /* of each, a name or "" */
-	json_t *created; /* of each, RFC 3339 */
-};
-
-static void plant(struct forest *f, const char *kind, const char *own,
-		  const char *parent, const char *created)
+static bool is_own(const char *name, const void *data)
 {
-	json_array_append_new(f->nodes,
-			      json_pack("{s:s,s:s,s:[]}", "kind", kind, "name",
-					own, "children"));
-	json_array_append_new(f->parents, json_string(parent ? parent : ""));
-	json_array_append_new(f->created, json_string(created));
+	return own_name(data, name) != NULL;
 }
 
-static int plant_snap(const char *name, void *data)
+static json_t *tree_node(const struct call *c, const struct relative *one)
 {
-	struct forest *f = data;
-	AUTO_SNAP struct snap snap = SNAP_NONE;
-
-	if (own_name(f->c, name) && snap_open(&snap, name, false) == 0)
-		plant(f, "snapshot", own_name(f->c, name),
-		      own_name(f->c, snap.manifest.parent),
-		      snap.manifest.created);
-	return 0;
-}
-
-static int plant_vm(const char *name, void *data)
-{
-	struct forest *f = data;
-	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
-	char from[NAME_MAX_LEN + 2], text[UTC_SIZE];
-	long long created = 0;
-
-	if (!own_name(f->c, name) || !sandbox_exists(name) ||
-	    sandbox_open(&s, name) < 0)
-		return 0;
-	if (read_value(s.dir, "snapshot", from, sizeof(from)) < 0)
-		from[0] = '\0';
-	read_number(s.dir, "created", 0, INT64_MAX, &created);
-	format_utc(text, created);
-	plant(f, "vm", own_name(f->c, name), own_name(f->c, from), text);
-	return 0;
-}
-
-/* The snapshot that node `child` came from, by its name, which a younger one
- * may have got since: that is none of its; NULL. */
-static json_t *above(const struct forest *f, size_t child)
-{
-	const char *name = json_string_value(json_array_get(f->parents, child));
-	const char *born = json_string_value(json_array_get(f->created, child));
-	json_t *node;
-	size_t i;
-
-	json_array_foreach(f->nodes, i, node)
-	{
-		const char *kind =
-			json_string_value(json_object_get(node, "kind"));
-		const char *has =
-			json_string_value(json_object_get(node, "name"));
-
-		if (i != child && strcmp(kind, "snapshot") == 0 &&
-		    strcmp(has, name) == 0 &&
-		    strcmp(json_string_value(json_array_get(f->created, i)),
-			   born) <= 0)
-			return node;
-	}
-	return NULL;
+	return json_pack("{s:s,s:s,s:[]}", "kind",
+			 one->snapshot ? "snapshot" : "vm", "name",
+			 own_name(c, one->name), "children");
 }
 
 /* A loop, which files that were meddled with could make, would have no root
  * and is left out. */
 int rest_snap_tree(struct call *c)
 {
-	struct forest f = {c, json_array(), json_array(), json_array()};
-	json_t *roots = json_array(), *node;
+	AUTO_LINEAGE struct lineage l = LINEAGE_NONE;
+	json_t *nodes = json_array(), *roots = json_array(), *node;
+	int r = lineage_read(&l, is_own, c);
 	size_t i;
-	int r = names_each("snap", plant_snap, &f);
 
-	if (r == 0)
-		r = sandbox_each(plant_vm, &f);
-	json_array_foreach(f.nodes, i, node)
+	for (i = 0; i < l.n; i++)
+		json_array_append_new(nodes, tree_node(c, &l.all[i]));
+	json_array_foreach(nodes, i, node)
 	{
-		json_t *parent = above(&f, i);
+		json_t *parent = json_array_get(nodes, lineage_parent(&l, i));
 
 		json_array_append(parent ? json_object_get(parent, "children")
 					 : roots,
 				  node);
 	}
-	json_decref(f.nodes);
-	json_decref(f.parents);
-	json_decref(f.created);
+	json_decref(nodes);
 	if (r < 0) {
 		json_decref(roots);
 		return answer_failure(c, -r, last_message());
