@@ -172,13 +172,10 @@ static int write_manifest(int dir, const json_t *manifest)
 
 static json_t *begin_manifest(const char *name)
 {
-	char id[37], created[32];
-	time_t now = time(NULL);
-	struct tm tm;
+	char id[37], created[UTC_SIZE];
 
 	new_uuid(id);
-	strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ",
-		 gmtime_r(&now, &tm));
+	format_utc(created, time(NULL));
 	return json_pack("{ss ss ss ss s{} s{}}", "name", name, "id", id,
 			 "created", created, "base_fs", "ext4", "sha256",
 			 "size");

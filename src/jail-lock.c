@@ -33,17 +33,17 @@
 
 /* ---- limits ------------------------------------------------------------- */
 
+#ifdef __SANITIZE_ADDRESS__ /* what its runtime has before the VMM is there */
+#define SHADOW (1ULL << 46)
+#else
+#define SHADOW 0
+#endif
 /* What a VMM maps beside the guest's memory: its program and libraries, a
  * translation buffer (1 GiB under TCG), and for each thread a stack and a heap
  * of 64 MiB of which it touches little. */
 #define ADDRESSES_MORE ((8ULL << 30) + SHADOW)
 /* Of these, what is writable and its own. */
 #define DATA_MORE ((3ULL << 30) + SHADOW)
-#ifdef __SANITIZE_ADDRESS__ /* what its runtime has before the VMM is there */
-#define SHADOW (1ULL << 46)
-#else
-#define SHADOW 0
-#endif
 #define FILE_MORE (16ULL << 20) /* the state of its devices */
 
 static uint64_t larger(uint64_t a, uint64_t b)

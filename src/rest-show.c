@@ -186,7 +186,7 @@ json_t *vms_json(const struct call *c, const char *names)
 		snprintf(name, sizeof(name), "%.*s", (int)len, names);
 		names += len + (names[len] == '\n');
 		if (name_ok(name) && own_name(c, name) &&
-		    sandbox_exists(name) && sandbox_open(&s, name) == 0)
+		    sandbox_find(&s, name))
 			json_array_append_new(list, vm_json(c, &s, false));
 	}
 	return json_pack("{s:o}", "vms", list);

@@ -32,9 +32,7 @@ static int list_one(const char *name, void *data)
 	const struct listing *l = data;
 	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
 
-	/* One that was removed since the folder was read is not there. */
-	if (own_name(l->c, name) && sandbox_exists(name) &&
-	    sandbox_open(&s, name) == 0)
+	if (own_name(l->c, name) && sandbox_find(&s, name))
 		json_array_append_new(l->list, vm_json(l->c, &s, l->probe));
 	return 0;
 }
