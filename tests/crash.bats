@@ -12,22 +12,7 @@ teardown_file() {
 }
 
 setup() {
-	rm_all
-	ark gc >/dev/null
-	remember
-}
-
-# removed NAME: by force from any state, twice, and nothing of it is left.
-removed() {
-	expect 0 ark rm -f "$1"
-	quiet
-	expect 0 ark rm -f "$1"
-	quiet
-	equal "$(ark ps -q)" ''
-	expect 0 ark gc
-	nothing_new
-	expect 0 ark gc
-	quiet
+	fresh
 }
 
 # bats test_tags=lab

@@ -11,21 +11,12 @@ load rest/rest
 
 setup_file() {
 	ark_files mini ${ARK_TEST_BASE:-}
-	[ -n "${ARK_TEST_BASE:-}" ] || another_name
+	[ -n "${ARK_TEST_BASE:-}" ] || another_image base
 	ark run --name booted base </dev/null
 	ark exec booted -- sh -c 'mkdir /work'
 	ark snap booted booted
 	ark rm -f booted
 	mv "$ARK_ROOT/snap/booted" "$work/"
-}
-
-# another_name: the image mini, as base.
-another_name() {
-	mkdir "$work/base"
-	ln "$ARK_ROOT/image/mini"/{kernel,initrd,base,disk} "$work/base/"
-	jq -r .kernel_release "$ARK_ROOT/image/mini/manifest.json" \
-		>"$work/base/kernel_release"
-	ark disk import -l "$work/base" base
 }
 
 teardown_file() {

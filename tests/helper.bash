@@ -127,6 +127,19 @@ ark_files() {
 		"$ARK_TEST_UIDS" >"$ARK_CONF"
 }
 
+# another_image NAME [PORTS...]: the image mini under that name as well, which
+# declares these ports.
+another_image() {
+	local dir=$work/image.$1
+	mkdir "$dir"
+	ln "$ARK_ROOT/image/mini"/{kernel,initrd,base,disk} "$dir/"
+	jq -r .kernel_release "$ARK_ROOT/image/mini/manifest.json" \
+		>"$dir/kernel_release"
+	[ $# = 1 ] || printf '%s\n' "${@:2}" >"$dir/ports"
+	ark disk import -l "$dir" "$1"
+	rm -r "$dir"
+}
+
 # Call from teardown_file.
 ark_end() {
 	kill_slots "$ARK_RUN"
@@ -344,4 +357,24 @@ nothing_new() {
 	# A process that has just been told to end may take a moment.
 	soon "${1:-5}" same_inventory ||
 		diff "$BATS_FILE_TMPDIR/before" "$BATS_FILE_TMPDIR/after"
+}
+
+# fresh: no sandbox; nothing_new compares with this.
+fresh() {
+	rm_all
+	ark gc >/dev/null
+	remember
+}
+
+# removed NAME: by force from any state, twice, and nothing of it is left.
+removed() {
+	expect 0 ark rm -f "$1"
+	quiet
+	expect 0 ark rm -f "$1"
+	quiet
+	equal "$(ark ps -q)" ''
+	expect 0 ark gc
+	nothing_new 5
+	expect 0 ark gc
+	quiet
 }

@@ -389,12 +389,7 @@ s.close()'
 }
 
 @test "what an image declares is published when no ports are named, and answers" {
-	mkdir "$work/desk"
-	ln "$ARK_ROOT/image/mini"/{kernel,initrd,base,disk} "$work/desk/"
-	jq -r .kernel_release "$ARK_ROOT/image/mini/manifest.json" \
-		>"$work/desk/kernel_release"
-	printf '5901=gui\n5736-5740=code\n' >"$work/desk/ports"
-	ark disk import -l "$work/desk" desk
+	another_image desk 5901=gui 5736-5740=code
 	wants 200 POST /v1/vms '{"vmName":"desk","image":"desk"}'
 	is '[.portForwards[] | .guestPort + .description] | join(" ")' \
 		'5901gui 5736code 5737code 5738code 5739code 5740code'
@@ -406,7 +401,6 @@ s.close()'
 	done
 	tidy
 	ark image rm desk
-	rm -r "$work/desk"
 }
 
 @test "snapshots: fork all or none, tree, verify, remove" {

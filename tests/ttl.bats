@@ -15,9 +15,7 @@ teardown_file() {
 }
 
 setup() {
-	rm_all
-	ark gc >/dev/null
-	remember
+	fresh
 }
 
 # left_of NAME: milliseconds until its end, by its slot.
