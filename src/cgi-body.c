@@ -72,7 +72,10 @@ static struct refusal put_list(enum field f, const json_t *value, int out,
 
 	if (!json_is_array(value))
 		return refuse(400, "%s is not a list", r->key);
-	if (json_array_size(value) == 0 && f != F_PORTS)
+	/* Not even those that the image declares. */
+	if (json_array_size(value) == 0 && f == F_PORTS)
+		return put_text(f, "", 0, out);
+	if (json_array_size(value) == 0)
 		return refuse(400, "%s must not be empty", r->key);
 	if (json_array_size(value) > r->most)
 		return refuse(400, "more than %u %s", r->most, r->key);

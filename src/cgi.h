@@ -70,6 +70,7 @@ enum field {
 	F_RATE,
 	F_POLICY,
 	F_PORTS,
+	F_TTL,
 	F_REMOVE,
 	F_START,
 	F_STATUS,

@@ -46,9 +46,9 @@ static int add_asked(const struct call *c, struct command *cmd)
 	const struct record *port;
 
 	for (size_t i = 0; (port = call_record(c, F_PORTS, i)); i++) {
-		int r = check_publish(c, port->data);
+		int r = *port->data ? check_publish(c, port->data) : 0;
 
-		if (r)
+		if (r || !*port->data)
 			return r;
 		command_add(cmd, "-p");
 		command_add(cmd, port->data);
@@ -66,9 +66,22 @@ static void add(struct command *cmd, const char *option, const char *value)
 	command_add(cmd, value);
 }
 
+#define DIGITS 21 /* of any number, with its NUL */
+
+/* A number of the request as an option has it, in text, or NULL. */
+static const char *number_text(const struct call *c, enum field f,
+			       char text[DIGITS])
+{
+	uint64_t number;
+
+	if (!call_number(c, f, &number))
+		return NULL;
+	snprintf(text, DIGITS, "%llu", (unsigned long long)number);
+	return text;
+}
+
 struct wish {
 	const char *image;
-	char cpus[8];
 	struct conf conf;
 };
 
@@ -87,8 +100,7 @@ static int claim_new(struct call *c, struct wish *w, const char *full)
 	if (!w->image)
 		w->image = w->conf.image;
 	cpus = w->conf.cpus;
-	if (call_number(c, F_CPUS, &cpus))
-		snprintf(w->cpus, sizeof(w->cpus), "%u", (unsigned)cpus);
+	call_number(c, F_CPUS, &cpus);
 	ask.amount[QUOTA_SANDBOXES] = 1;
 	ask.amount[QUOTA_CPUS] = cpus;
 	ask.amount[QUOTA_MEMORY] = w->conf.memory;
@@ -112,6 +124,7 @@ static int make_new(struct call *c, const char *full)
 {
 	AUTO_COMMAND struct command cmd = {0};
 	struct wish w = {0};
+	char cpus[DIGITS], ttl[DIGITS];
 	bool start = call_truth(c, F_START, true);
 	json_t *manifest = NULL;
 	uint64_t began = now_us();
@@ -125,10 +138,11 @@ static int make_new(struct call *c, const char *full)
 	if (!start)
 		command_add(&cmd, "create");
 	add(&cmd, "-m", call_text(c, F_MEMORY));
-	add(&cmd, "-c", *w.cpus ? w.cpus : NULL);
+	add(&cmd, "-c", number_text(c, F_CPUS, cpus));
 	add(&cmd, "--disk", call_text(c, F_DISK));
 	add(&cmd, "--net-rate", call_text(c, F_RATE));
 	add(&cmd, "--policy", call_text(c, F_POLICY));
+	add(&cmd, "--ttl", number_text(c, F_TTL, ttl));
 	if (call_truth(c, F_REMOVE, false))
 		command_add(&cmd, "--rm");
 	if (call_record(c, F_PORTS, 0))

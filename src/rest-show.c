@@ -65,16 +65,17 @@ static void value(const struct sandbox *s, const char *name, char *out,
 		*out = '\0';
 }
 
-static void add_time(json_t *object, const struct sandbox *s)
+/* What `ark inspect` has in seconds since 1970. */
+static void add_time(json_t *to, const json_t *from, const char *key)
 {
-	long long created;
+	const json_t *seconds = json_object_get(from, key);
 	char text[UTC_SIZE];
 
-	if (read_number(s->dir, "created", 0, INT64_MAX, &created) < 0)
+	if (!seconds)
 		return;
-	format_utc(text, created);
+	format_utc(text, json_integer_value(seconds));
 	if (*text)
-		json_object_set_new(object, "created", json_string(text));
+		json_object_set_new(to, key, json_string(text));
 }
 
 static void add_network(json_t *object, const struct sandbox *s)
@@ -129,9 +130,9 @@ static json_t *origin_json(const struct call *c, const struct sandbox *s)
 json_t *vm_json(const struct call *c, const struct sandbox *s, bool probe)
 {
 	static const char *const same[] = {
-		"reason", "ready", "id",	 "image", "cpus",
-		"memory", "disk",  "generation", "accel", "rm",
-		"vmm",	  "state", "isolation"};
+		"reason", "ready", "id",	 "image",    "cpus",
+		"memory", "disk",  "generation", "accel",    "rm",
+		"ttl",	  "vmm",   "state",	 "isolation"};
 	json_t *info = info_json(s, USAGE_DISK);
 	json_t *object = json_object();
 	char policy[8];
@@ -144,10 +145,11 @@ json_t *vm_json(const struct call *c, const struct sandbox *s, bool probe)
 	for (size_t i = 0; i < ARRAY_LEN(same); i++)
 		move(object, info, same[i], same[i]);
 	move(object, info, "disk_used", "diskUsed");
+	add_time(object, info, "created");
+	add_time(object, info, "expires");
 	json_decref(info);
 	if (runs && s->starting)
 		json_object_set_new(object, "state", json_string("starting"));
-	add_time(object, s);
 	value(s, "policy", policy, sizeof(policy));
 	if (*policy)
 		json_object_set_new(object, "policy", json_string(policy));

@@ -57,6 +57,20 @@ s.connect(sys.argv[1])' "$socket"
 	[ "$status" != 0 ]
 }
 
+@test "ttl: kept, and told when it ends" {
+	wants 200 POST /v1/vms '{"vmName":"t","ttl":3600,"start":false}'
+	is .ttl 3600
+	is .expires null
+	begin=$(date +%s)
+	wants 200 POST /v1/vms '{"vmName":"t"}'
+	left=$(($(date -d "$(field .expires)" +%s) - begin))
+	[ "$left" -ge 3600 ] && [ "$left" -lt 3720 ] || equal "$left" 3600
+	wants 200 DELETE /v1/vms/t
+	wants 200 POST /v1/vms '{"vmName":"t","ttl":90,"rm":true}'
+	equal "$(cat "$ARK_ROOT/vm/t/ttl")" 90
+	wants 200 DELETE /v1/vms/t
+}
+
 @test "Arrakis' life of a sandbox: shapes, states, restore beside it" {
 	ark rm -f work
 	wants 200 GET /vms
@@ -399,6 +413,10 @@ s.close()'
 		port=$(field ".portForwards[] | select(.guestPort == \"$guest\").hostPort")
 		equal "$(curl -s -m 10 "http://127.0.0.1:$port/x")" $guest
 	done
+	wants 200 DELETE /v1/vms/desk
+	wants 200 POST /v1/vms \
+		'{"vmName":"desk","image":"desk","ports":[],"start":false}'
+	is .portForwards '[]'
 	tidy
 	ark image rm desk
 }
