@@ -116,7 +116,8 @@ answers() {
 
 well() {
 	local name word snapshot
-	soon 60 none_starting || return
+	# A keeper gives a guest 120 s to become ready.
+	soon 150 none_starting || return
 	expect 0 ark gc || return
 	silent || return
 	expect 0 ark ps -o name,state --no-header || return
