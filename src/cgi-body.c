@@ -72,9 +72,6 @@ static struct refusal put_list(enum field f, const json_t *value, int out,
 
 	if (!json_is_array(value))
 		return refuse(400, "%s is not a list", r->key);
-	/* Not even those that the image declares. */
-	if (json_array_size(value) == 0 && f == F_PORTS)
-		return put_text(f, "", 0, out);
 	if (json_array_size(value) == 0)
 		return refuse(400, "%s must not be empty", r->key);
 	if (json_array_size(value) > r->most)
@@ -201,6 +198,14 @@ static struct refusal put_port(enum field f, const json_t *value, int out)
 	return put_text(f, text, strlen(text), out);
 }
 
+/* None at all is an answer, too: not even those that the image declares. */
+static struct refusal put_ports(enum field f, const json_t *value, int out)
+{
+	if (json_is_array(value) && json_array_size(value) == 0)
+		return put_text(f, "", 0, out);
+	return put_list(f, value, out, put_port);
+}
+
 void port_spec(char *out, size_t size, const char *address, const char *host,
 	       const char *guest, const char *protocol, const char *what)
 {
@@ -236,7 +241,7 @@ static struct refusal put_value(enum field f, json_t *value, int out)
 	case KIND_FILES:
 		return put_list(f, value, out, put_file);
 	case KIND_PORTS:
-		return put_list(f, value, out, put_port);
+		return put_ports(f, value, out);
 	case KIND_IGNORED:
 		return (struct refusal){0};
 	default:

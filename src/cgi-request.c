@@ -241,6 +241,18 @@ bool call_number(const struct call *c, enum field f, uint64_t *number)
 	return r;
 }
 
+const char *call_digits(const struct call *c, enum field f,
+			char text[DIGITS_SIZE])
+{
+	uint64_t number = 0;
+
+	if (!call_number(c, f, &number))
+		return NULL;
+	snprintf(text, DIGITS_SIZE, "%llu%s", (unsigned long long)number,
+		 field_rule(f)->kind == KIND_SECONDS ? "ms" : "");
+	return text;
+}
+
 static void watch(const struct call *c)
 {
 	const char *server = call_text(c, F_SERVER);

@@ -21,6 +21,14 @@ void command_add(struct command *cmd, const char *word)
 	cmd->n++;
 }
 
+void command_option(struct command *cmd, const char *option, const char *value)
+{
+	if (!value)
+		return;
+	command_add(cmd, option);
+	command_add(cmd, value);
+}
+
 void command_free(struct command *cmd)
 {
 	free(cmd->output);

@@ -322,6 +322,11 @@ const char *call_text(const struct call *c, enum field f);
 bool call_truth(const struct call *c, enum field f, bool otherwise);
 bool call_number(const struct call *c, enum field f, uint64_t *number);
 
+#define DIGITS_SIZE 24
+/* A number as an option has it, a time with its unit: text, or NULL. */
+const char *call_digits(const struct call *c, enum field f,
+			char text[DIGITS_SIZE]);
+
 /* ---- cgi-answer.c -------------------------------------------------------- */
 
 /* The status line and head; `length` < 0: until the connection ends. */
@@ -368,6 +373,9 @@ struct command {
 
 /* Another word; too many of them are noticed when it is run. */
 void command_add(struct command *cmd, const char *word);
+
+/* An option and its value; neither without a value. */
+void command_option(struct command *cmd, const char *option, const char *value);
 
 /* Run it: its exit code.  The words live as long as the caller's. */
 int command_run(struct command *cmd);

@@ -36,8 +36,8 @@ static void add_declared(struct command *cmd, const char *image, json_t **keep)
 	*keep = dir < 0 ? NULL : image_manifest(dir, image);
 	ports = json_object_get(*keep, "ports");
 	for (size_t i = 0; i < json_array_size(ports); i++) {
-		command_add(cmd, "-p");
-		command_add(cmd, json_string_value(json_array_get(ports, i)));
+		command_option(cmd, "-p",
+			       json_string_value(json_array_get(ports, i)));
 	}
 }
 
@@ -46,39 +46,19 @@ static int add_asked(const struct call *c, struct command *cmd)
 	const struct record *port;
 
 	for (size_t i = 0; (port = call_record(c, F_PORTS, i)); i++) {
-		int r = *port->data ? check_publish(c, port->data) : 0;
+		int r;
 
-		if (r || !*port->data)
+		if (!*port->data)
+			continue;
+		r = check_publish(c, port->data);
+		if (r)
 			return r;
-		command_add(cmd, "-p");
-		command_add(cmd, port->data);
+		command_option(cmd, "-p", port->data);
 	}
 	return 0;
 }
 
 /* ---- a new one ----------------------------------------------------------- */
-
-static void add(struct command *cmd, const char *option, const char *value)
-{
-	if (!value)
-		return;
-	command_add(cmd, option);
-	command_add(cmd, value);
-}
-
-#define DIGITS 21 /* of any number, with its NUL */
-
-/* A number of the request as an option has it, in text, or NULL. */
-static const char *number_text(const struct call *c, enum field f,
-			       char text[DIGITS])
-{
-	uint64_t number;
-
-	if (!call_number(c, f, &number))
-		return NULL;
-	snprintf(text, DIGITS, "%llu", (unsigned long long)number);
-	return text;
-}
 
 struct wish {
 	const char *image;
@@ -124,7 +104,7 @@ static int make_new(struct call *c, const char *full)
 {
 	AUTO_COMMAND struct command cmd = {0};
 	struct wish w = {0};
-	char cpus[DIGITS], ttl[DIGITS];
+	char cpus[DIGITS_SIZE], ttl[DIGITS_SIZE];
 	bool start = call_truth(c, F_START, true);
 	json_t *manifest = NULL;
 	uint64_t began = now_us();
@@ -137,19 +117,20 @@ static int make_new(struct call *c, const char *full)
 	command_add(&cmd, start ? "ark-run" : "ark-vm");
 	if (!start)
 		command_add(&cmd, "create");
-	add(&cmd, "-m", call_text(c, F_MEMORY));
-	add(&cmd, "-c", number_text(c, F_CPUS, cpus));
-	add(&cmd, "--disk", call_text(c, F_DISK));
-	add(&cmd, "--net-rate", call_text(c, F_RATE));
-	add(&cmd, "--policy", call_text(c, F_POLICY));
-	add(&cmd, "--ttl", number_text(c, F_TTL, ttl));
+	command_option(&cmd, "-m", call_text(c, F_MEMORY));
+	command_option(&cmd, "-c", call_digits(c, F_CPUS, cpus));
+	command_option(&cmd, "--disk", call_text(c, F_DISK));
+	command_option(&cmd, "--net-rate", call_text(c, F_RATE));
+	command_option(&cmd, "--policy", call_text(c, F_POLICY));
+	command_option(&cmd, "--ttl", call_digits(c, F_TTL, ttl));
 	if (call_truth(c, F_REMOVE, false))
 		command_add(&cmd, "--rm");
 	if (call_record(c, F_PORTS, 0))
 		r = add_asked(c, &cmd);
 	else
 		add_declared(&cmd, w.image, &manifest);
-	add(&cmd, start ? "--name" : "--image", start ? full : w.image);
+	command_option(&cmd, start ? "--name" : "--image",
+		       start ? full : w.image);
 	command_add(&cmd, start ? w.image : full);
 	if (r == 0) {
 		r = command_run(&cmd);

@@ -290,37 +290,25 @@ static int input_of(const struct call *c)
 	return steal_fd(&fd);
 }
 
-static void add(struct command *cmd, const char *option, const char *value)
-{
-	if (!value)
-		return;
-	command_add(cmd, option);
-	command_add(cmd, value);
-}
-
 /* ark-exec's words up to the command. */
 static void begin(struct command *cmd, const struct call *c, bool detach,
-		  bool in, char time[24])
+		  bool in, char time[DIGITS_SIZE])
 {
 	const struct record *variable;
-	uint64_t ms;
 
 	command_add(cmd, "ark-exec");
 	command_add(cmd, "-T");
 	if (detach)
 		command_add(cmd, "-d");
 	else
-		add(cmd, "--status-fd", "3");
+		command_option(cmd, "--status-fd", "3");
 	if (!in)
 		command_add(cmd, "-n");
-	if (call_number(c, F_TIMEOUT, &ms)) {
-		snprintf(time, 24, "%llums", (unsigned long long)ms);
-		add(cmd, "--timeout", time);
-	}
-	add(cmd, "-u", call_text(c, F_USER));
-	add(cmd, "-w", call_text(c, F_CWD));
+	command_option(cmd, "--timeout", call_digits(c, F_TIMEOUT, time));
+	command_option(cmd, "-u", call_text(c, F_USER));
+	command_option(cmd, "-w", call_text(c, F_CWD));
 	for (size_t i = 0; (variable = call_record(c, F_ENV, i)); i++)
-		add(cmd, "-e", variable->data);
+		command_option(cmd, "-e", variable->data);
 	command_add(cmd, c->full);
 	command_add(cmd, "--");
 }
@@ -396,7 +384,7 @@ static int run_words(struct call *c, struct command *cmd, int in)
 {
 	bool detached = call_truth(c, F_DETACH, false);
 	const struct record *word;
-	char time[24];
+	char time[DIGITS_SIZE];
 	long long id;
 
 	begin(cmd, c, detached, in >= 0, time);
@@ -456,7 +444,7 @@ int rest_cmd(struct call *c)
 	bool wait = call_truth(c, F_BLOCKING, true);
 	struct exec e = {0};
 	uint64_t began = now_us();
-	char time[24];
+	char time[DIGITS_SIZE];
 	long long id;
 	int r = prepare(c);
 

@@ -239,10 +239,8 @@ static int fork_it(struct call *c, const char *snapshot, const char *base)
 	snprintf(number, sizeof(number), "%u", (unsigned)count);
 	command_add(&cmd, "ark-snap");
 	command_add(&cmd, "fork");
-	command_add(&cmd, "-c");
-	command_add(&cmd, number);
-	command_add(&cmd, "--name");
-	command_add(&cmd, prefix);
+	command_option(&cmd, "-c", number);
+	command_option(&cmd, "--name", prefix);
 	if (partial)
 		command_add(&cmd, "--partial");
 	command_add(&cmd, snapshot);

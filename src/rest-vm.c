@@ -111,21 +111,11 @@ int rest_start(struct call *c)
 	return r ? r : start_vm(c, c->full);
 }
 
-static const char *seconds_of(const struct call *c, enum field f, char out[24])
-{
-	uint64_t ms = 0;
-
-	if (!call_number(c, f, &ms))
-		return NULL;
-	snprintf(out, 24, "%llums", (unsigned long long)ms);
-	return out;
-}
-
 int rest_stop(struct call *c)
 {
 	AUTO_SANDBOX struct sandbox s = SANDBOX_NONE;
-	char time[24];
-	const char *grace = seconds_of(c, F_GRACE, time);
+	char time[DIGITS_SIZE];
+	const char *grace = call_digits(c, F_GRACE, time);
 	int r = open_vm(c, &s);
 
 	if (r)
